@@ -1,0 +1,13 @@
+//! The library, through its public API.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what must hold by panicking"
+)]
+
+mod window;
+mod window_vectors;
