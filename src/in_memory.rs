@@ -45,8 +45,8 @@ impl InMemoryChatMemory {
     }
 
     /// An empty memory with options.
-    pub fn builder() -> InMemoryBuilder {
-        InMemoryBuilder::default()
+    pub fn builder() -> InMemoryChatMemoryBuilder {
+        InMemoryChatMemoryBuilder::default()
     }
 }
 
@@ -119,12 +119,12 @@ impl fmt::Debug for InMemoryChatMemory {
 
 /// Options of an [`InMemoryChatMemory`].
 #[derive(Debug, Clone, Default)]
-pub struct InMemoryBuilder {
+pub struct InMemoryChatMemoryBuilder {
     window: Option<Window>,
     step: Option<usize>,
 }
 
-impl InMemoryBuilder {
+impl InMemoryChatMemoryBuilder {
     /// `get` returns a view of at most this many messages. Default: everything.
     #[must_use]
     pub fn max_messages(self, count: usize) -> Self {

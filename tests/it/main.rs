@@ -9,5 +9,7 @@
     reason = "a test says what must hold by panicking"
 )]
 
+mod power_cut;
+mod sim_disk;
 mod window;
 mod window_vectors;

@@ -1,0 +1,195 @@
+//! The real disk.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::Path;
+
+use super::{Disk, DiskFile, Identity, Lock, Open, Status};
+
+/// The file system, through the standard library.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StdDisk;
+
+impl Disk for StdDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        if dir.is_dir() {
+            return Ok(());
+        }
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(parent) = parent {
+            self.create_dir(parent)?;
+        }
+        match system::create_private_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => self.sync_dir(parent.unwrap_or(Path::new("."))),
+        }
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(how != Open::Read);
+        match how {
+            Open::Read | Open::Write => {}
+            Open::Create => _ = options.create(true).truncate(false),
+            Open::CreateNew => _ = options.create_new(true),
+        }
+        system::private_and_direct(&mut options);
+        let file = options.open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(Box::new(StdFile(file)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        system::sync_dir(dir)
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        fs::symlink_metadata(path).map(|metadata| system::status(&metadata).identity)
+    }
+
+    fn random(&self) -> u64 {
+        // The standard library seeds its hash maps from the operating system's random numbers.
+        RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
+    }
+}
+
+#[derive(Debug)]
+struct StdFile(File);
+
+impl DiskFile for StdFile {
+    fn lock(&self, lock: Lock) -> io::Result<()> {
+        retried(|| match lock {
+            Lock::Shared => self.0.lock_shared(),
+            Lock::Exclusive => self.0.lock(),
+        })
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        retried(|| self.0.unlock())
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        self.0.metadata().map(|metadata| system::status(&metadata))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match retried(|| system::read_at(&self.0, rest, offset + filled as u64))? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match retried(|| system::write_at(&self.0, rest, offset + written as u64))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                more => written += more,
+            }
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        retried(|| self.0.set_len(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Never retried: after a failed sync the system may have dropped what it could not write.
+        self.0.sync_data()
+    }
+}
+
+/// Calls again what a signal interrupted.
+fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use super::{File, Identity, OpenOptions, Path, Status, fs, io};
+    use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+
+    use rustix::fs::OFlags;
+
+    pub(super) fn create_private_dir(dir: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(dir)
+    }
+
+    /// A link in the file's place is refused, and a pipe does not make the call wait.
+    pub(super) fn private_and_direct(options: &mut OpenOptions) {
+        options.mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    }
+
+    pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    pub(super) fn status(metadata: &fs::Metadata) -> Status {
+        let identity = Identity { device: metadata.dev(), inode: metadata.ino() };
+        Status { len: metadata.len(), links: metadata.nlink(), identity }
+    }
+
+    pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.read_at(buffer, offset)
+    }
+
+    pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        file.write_at(bytes, offset)
+    }
+}
+
+/// Compiles and works, without promises of durability: a directory cannot be synced, and links are not counted.
+#[cfg(windows)]
+mod system {
+    use super::{File, Identity, OpenOptions, Path, Status, fs, io};
+    use std::os::windows::fs::FileExt;
+
+    pub(super) fn create_private_dir(dir: &Path) -> io::Result<()> {
+        fs::create_dir(dir)
+    }
+
+    pub(super) fn private_and_direct(_: &mut OpenOptions) {}
+
+    pub(super) fn sync_dir(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn status(metadata: &fs::Metadata) -> Status {
+        Status { len: metadata.len(), links: 1, identity: Identity { device: 0, inode: 0 } }
+    }
+
+    pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.seek_read(buffer, offset)
+    }
+
+    pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        file.seek_write(bytes, offset)
+    }
+}

@@ -1,0 +1,243 @@
+//! What a conversation's file holds, and whether what we remember of it is still true.
+
+use std::io;
+
+use super::Store;
+use super::names::{Key, Names};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::log::{
+    Epoch, FileHeader, FrameHeader, HeaderCheck, LastFrame, TRAILER_LEN, Tail, Trailer, classify_tail, header_len,
+    last_frame,
+};
+
+/// A conversation that someone asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conversation<'a> {
+    pub(super) store: &'a Store,
+    pub(super) id: &'a str,
+    pub(super) key: Key,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub(super) enum Contents {
+    /// A conversation, perhaps without a message.
+    Known(Known),
+    /// Bytes in which no frame holds, and which no unfinished creation leaves behind.
+    Unreadable { offset: u64, reason: &'static str },
+}
+
+/// What has to be known of a file to append to it, and to read its end.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) header: Header,
+    /// The last frame that holds; `None` where nothing was acknowledged yet.
+    pub(super) last: Option<Last>,
+    /// Where the next frame goes: behind the last one, or behind the header, or at 0.
+    pub(super) end: u64,
+    /// What is behind `end`.
+    pub(super) tail: Tail,
+}
+
+/// The file's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Header {
+    /// The file is empty, or its creation was cut off inside the header.
+    Missing,
+    Holds(FileHeader),
+    /// Damaged, but frames behind it hold.
+    Damaged,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Last {
+    pub(super) header: FrameHeader,
+    trailer: Trailer,
+}
+
+impl Last {
+    pub(super) fn new(header: FrameHeader, trailer: Trailer) -> Self {
+        Self { header, trailer }
+    }
+}
+
+impl Known {
+    /// A file that begins anew.
+    pub(super) const fn empty() -> Self {
+        Self { header: Header::Missing, last: None, end: 0, tail: Tail::Clean }
+    }
+
+    /// The epoch of the frames; `None` where there is neither header nor frame.
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        match self.header {
+            Header::Holds(header) => Some(header.epoch),
+            Header::Missing | Header::Damaged => self.last.map(|last| last.header.epoch),
+        }
+    }
+
+    /// Where the first frame begins; `None` where that is not known.
+    pub(super) fn first_frame(&self, id: &str) -> Option<u64> {
+        match self.header {
+            Header::Holds(_) => Some(header_len(id) as u64),
+            Header::Missing | Header::Damaged => None,
+        }
+    }
+}
+
+impl Contents {
+    /// Whether the file was made by someone who made its name durable first.
+    pub(super) fn name_is_durable(&self) -> bool {
+        match self {
+            Contents::Known(Known { header: Header::Holds(header), .. }) => {
+                header.flags & FileHeader::NAME_IS_DURABLE != 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether this is still what the file holds. To be asked under the file lock, with the file's length.
+    ///
+    /// Length, inode and time alone prove nothing: the last trailer has to be where it was, with nothing but space written
+    /// ahead behind it. A trailer covers its frame's place, epoch and payload, so no other frame has the same.
+    pub(super) fn still_hold(&self, file: &dyn DiskFile, len: u64) -> io::Result<bool> {
+        const MOST_WRITTEN_AHEAD: u64 = 128 << 10;
+        let Contents::Known(Known { last: Some(last), end, tail: Tail::Clean, .. }) = self else {
+            return Ok(false);
+        };
+        let ahead = match len.checked_sub(*end) {
+            Some(0) => {
+                let mut trailer = [0; TRAILER_LEN];
+                let read = file.read_at(&mut trailer, end - TRAILER_LEN as u64)?;
+                return Ok(read == TRAILER_LEN && trailer == last.trailer.0);
+            }
+            Some(ahead) if ahead <= MOST_WRITTEN_AHEAD => ahead,
+            _ => return Ok(false),
+        };
+        let bytes = read(file, end - TRAILER_LEN as u64, end + ahead)?;
+        Ok(bytes.strip_prefix(&last.trailer.0).is_some_and(|ahead| ahead.iter().all(|byte| *byte == 0)))
+    }
+}
+
+/// Some bytes of a file, read together.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// The bytes from `from` to `to`, if all of them were read.
+    pub(super) fn get(&self, from: u64, to: u64) -> Option<&[u8]> {
+        let start = usize::try_from(from.checked_sub(self.offset)?).ok()?;
+        let end = usize::try_from(to.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..end)
+    }
+}
+
+/// How much of a file's end is read first.
+pub(super) const FIRST_READ: u64 = 16 << 10;
+
+/// Finds out what a file of `len` bytes holds, from its header and its end. Also gives the bytes that were read last.
+pub(super) fn load(
+    file: &dyn DiskFile,
+    len: u64,
+    conversation: &Conversation<'_>,
+    names: &Names,
+) -> Result<(Contents, Option<Piece>)> {
+    if len == 0 {
+        return Ok((Contents::Known(Known::empty()), None));
+    }
+    let reading = |source| names.io("read", source);
+    let header = match check_header(file, len, conversation).map_err(reading)? {
+        HeaderCheck::Holds(header) => Header::Holds(header),
+        HeaderCheck::Unfinished => {
+            return Ok((Contents::Known(Known { tail: Tail::Torn, ..Known::empty() }), None));
+        }
+        HeaderCheck::Bad => Header::Damaged,
+        HeaderCheck::OtherConversation => return Err(other_conversation(names)),
+        HeaderCheck::Unsupported { version } => {
+            let feature = format!("format version {version}, or a flag it may have");
+            return Err(Error::UnsupportedVersion { path: names.data().to_owned(), offset: 0, feature });
+        }
+    };
+    let (start, epoch) = match header {
+        Header::Holds(header) => (header_len(conversation.id) as u64, Some(header.epoch)),
+        Header::Missing | Header::Damaged => (0, None),
+    };
+
+    let (last, ending) = find_last_frame(file, len, start, epoch).map_err(reading)?;
+    let end = last.as_ref().map_or(start, |last| last.header.end());
+    let epoch = last.as_ref().map(|last| last.header.epoch).or(epoch);
+    let behind;
+    let behind = match ending.get(end, len) {
+        Some(bytes) => bytes,
+        None => {
+            behind = read(file, end, len).map_err(reading)?;
+            &behind
+        }
+    };
+    let tail = classify_tail(behind, end, epoch);
+    let contents = match (last, header, tail) {
+        (None, Header::Holds(_), Tail::Clean | Tail::Torn) | (Some(_), ..) => {
+            Contents::Known(Known { header, last, end, tail })
+        }
+        (None, Header::Holds(_), Tail::Damaged) => {
+            Contents::Unreadable { offset: end, reason: "what follows the header is no message that holds" }
+        }
+        (None, ..) => Contents::Unreadable { offset: 0, reason: "neither the header nor any message in it holds" },
+    };
+    Ok((contents, Some(ending)))
+}
+
+pub(super) fn other_conversation(names: &Names) -> Error {
+    let reason = "it belongs to another conversation; was it renamed or copied?";
+    Error::Corrupt { path: names.data().to_owned(), offset: 0, reason }
+}
+
+pub(super) fn check_header(file: &dyn DiskFile, len: u64, conversation: &Conversation<'_>) -> io::Result<HeaderCheck> {
+    let bytes = read(file, 0, len.min(header_len(conversation.id) as u64))?;
+    match FileHeader::check(&bytes, len, conversation.id, &conversation.key.0) {
+        // Another conversation's header may be longer than this one's.
+        HeaderCheck::Bad => {
+            let bytes =
+                FileHeader::len_in(&bytes).filter(|claimed| *claimed <= len).map(|claimed| read(file, 0, claimed));
+            match bytes.transpose()? {
+                Some(bytes) => Ok(FileHeader::check(&bytes, len, conversation.id, &conversation.key.0)),
+                None => Ok(HeaderCheck::Bad),
+            }
+        }
+        checked => Ok(checked),
+    }
+}
+
+/// Searches backwards from the end of the file for the last frame that holds, reading as much as that needs.
+fn find_last_frame(
+    file: &dyn DiskFile,
+    len: u64,
+    start: u64,
+    epoch: Option<Epoch>,
+) -> io::Result<(Option<Last>, Piece)> {
+    let mut from = len.saturating_sub(FIRST_READ).max(start.min(len));
+    loop {
+        let bytes = read(file, from, len)?;
+        let found = match last_frame(&bytes, from, start, epoch) {
+            LastFrame::Before(begin) => {
+                from = begin.max(len.saturating_sub((len - from).saturating_mul(4))).max(start);
+                continue;
+            }
+            LastFrame::Found(frame) => Some(Last::new(frame.header, frame.trailer)),
+            LastFrame::None => None,
+        };
+        return Ok((found, Piece { offset: from, bytes }));
+    }
+}
+
+/// The bytes of a file from `from` to `to`, or to its end where that comes first.
+pub(super) fn read(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(to.saturating_sub(from)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut bytes = vec![0; len];
+    let read = file.read_at(&mut bytes, from)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}

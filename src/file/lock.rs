@@ -1,0 +1,309 @@
+//! The lock of one conversation, between threads and between processes.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::Store;
+use super::conversation::{Contents, Conversation, Piece, load};
+use super::names::Names;
+use super::options::FileLocks;
+use crate::disk::{DiskFile, Lock, Open, Status};
+use crate::error::{Error, Result};
+
+/// What the threads of this process share of one conversation.
+///
+/// A file lock belongs to the open file, not to a thread, and a second one replaces the first. So the slot has one file and
+/// one lock on it: the first of several readers takes the shared lock, the last gives it back, and a writer waits until
+/// there are no readers and then keeps the state's mutex as long as it works. No reader joins while a writer waits.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) names: Names,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// For [`Slots`](super::slots::Slots): when it was used last.
+    pub(super) used_at: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    readers: usize,
+    waiting_writers: usize,
+    open: Option<OpenFile>,
+}
+
+/// The conversation's file, open.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) file: Arc<dyn DiskFile>,
+    writable: bool,
+    /// Whether this store has made sure that the file's name survives the loss of power.
+    pub(super) name_is_durable: bool,
+    /// What the file held when the lock was held last. Whoever changes the file takes it out first and puts it back when all
+    /// went well, so that after an error, or a panic, the next user reads the file again.
+    pub(super) contents: Option<Contents>,
+}
+
+/// What to do where there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Leave,
+    Create,
+}
+
+impl Slot {
+    pub(super) fn new(names: Names) -> Self {
+        Self { names, state: Mutex::default(), changed: Condvar::new(), used_at: AtomicU64::new(0) }
+    }
+
+    /// Whether a file is open here.
+    pub(super) fn is_open(&self) -> bool {
+        self.state.lock().open.is_some()
+    }
+
+    /// Locks the conversation for reading; `None` where there is no file.
+    pub(super) fn shared(&self, conversation: &Conversation<'_>) -> Result<Option<Shared<'_>>> {
+        let mut state = self.state.lock();
+        while state.waiting_writers > 0 {
+            self.changed.wait(&mut state);
+        }
+        // While there are readers the file lock is held, so what they know still holds.
+        let mut ending = None;
+        if state.readers == 0 {
+            match lock_and_load(&mut state.open, conversation, &self.names, Lock::Shared, Missing::Leave)? {
+                Locked::No => return Ok(None),
+                Locked::Yes(read) => ending = read,
+            }
+        }
+        let State { open: Some(OpenFile { file, contents: Some(contents), .. }), .. } = &*state else {
+            return Ok(None);
+        };
+        let (file, contents) = (Arc::clone(file), contents.clone());
+        state.readers += 1;
+        Ok(Some(Shared { slot: self, locks: conversation.store.options.file_locks, file, contents, ending }))
+    }
+
+    /// Locks the conversation for writing, and creates its file where there is none.
+    pub(super) fn exclusive(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
+        let mut exclusive = self.wait_for_readers(conversation);
+        lock_and_load(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Create)?;
+        Ok(exclusive)
+    }
+
+    /// Locks the conversation for writing if there is a file; else the guard has none open.
+    pub(super) fn exclusive_existing(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
+        let mut exclusive = self.wait_for_readers(conversation);
+        lock_and_load(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Leave)?;
+        Ok(exclusive)
+    }
+
+    /// The same, for one who means to remove the file and does not care what is in it.
+    pub(super) fn exclusive_unread(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
+        let mut exclusive = self.wait_for_readers(conversation);
+        lock(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Leave)?;
+        Ok(exclusive)
+    }
+
+    fn wait_for_readers(&self, conversation: &Conversation<'_>) -> Exclusive<'_> {
+        let mut state = self.state.lock();
+        state.waiting_writers += 1;
+        while state.readers > 0 {
+            self.changed.wait(&mut state);
+        }
+        state.waiting_writers -= 1;
+        Exclusive { slot: self, locks: conversation.store.options.file_locks, state }
+    }
+}
+
+/// A conversation locked for reading.
+#[derive(Debug)]
+pub(super) struct Shared<'a> {
+    slot: &'a Slot,
+    locks: FileLocks,
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) contents: Contents,
+    /// The file's last bytes, where they had to be read.
+    pub(super) ending: Option<Piece>,
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        let mut state = self.slot.state.lock();
+        state.readers -= 1;
+        if state.readers == 0 {
+            release(&mut state.open, self.locks);
+        }
+        drop(state);
+        self.slot.changed.notify_all();
+    }
+}
+
+/// A conversation locked for writing.
+#[derive(Debug)]
+pub(super) struct Exclusive<'a> {
+    slot: &'a Slot,
+    locks: FileLocks,
+    state: MutexGuard<'a, State>,
+}
+
+impl Exclusive<'_> {
+    /// The file, if there is one.
+    pub(super) fn open_file(&mut self) -> Option<&mut OpenFile> {
+        self.state.open.as_mut()
+    }
+
+    /// Closes the file, and with it gives back the file lock.
+    pub(super) fn close(&mut self) {
+        self.state.open = None;
+    }
+
+    /// Goes on with another file, which is locked already, in the place of the old one.
+    pub(super) fn replace(&mut self, file: Arc<dyn DiskFile>) {
+        self.state.open = Some(OpenFile { file, writable: true, name_is_durable: true, contents: None });
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.state.open = None;
+        }
+        release(&mut self.state.open, self.locks);
+        // Readers that wait for writers to be done look again when the mutex is free.
+        self.slot.changed.notify_all();
+    }
+}
+
+fn release(open: &mut Option<OpenFile>, locks: FileLocks) {
+    if locks == FileLocks::Required && open.as_ref().is_some_and(|open| open.file.unlock().is_err()) {
+        *open = None; // closing it gives the lock back too
+    }
+}
+
+enum Locked {
+    /// There is no file.
+    No,
+    Yes(Option<Piece>),
+}
+
+/// Opens and locks the file, and makes sure that what is known of it is true. After an error nothing is open.
+fn lock_and_load(
+    open: &mut Option<OpenFile>,
+    conversation: &Conversation<'_>,
+    names: &Names,
+    how: Lock,
+    missing: Missing,
+) -> Result<Locked> {
+    let Some(status) = lock(open, conversation, names, how, missing)? else {
+        return Ok(Locked::No);
+    };
+    let Some(locked) = open else {
+        return Ok(Locked::No);
+    };
+    // Asked under the lock: whoever held it before may have failed.
+    if conversation.store.poisoned.contains_key(&conversation.key) {
+        *open = None;
+        return Err(Error::Poisoned { path: names.data().to_owned() });
+    }
+    let trusted = match &locked.contents {
+        Some(contents) => contents.still_hold(&*locked.file, status.len),
+        None => Ok(false),
+    };
+    let ending = match trusted.map_err(|source| names.io("read", source)) {
+        Ok(true) => Ok(None),
+        Ok(false) => load(&*locked.file, status.len, conversation, names).map(|(contents, ending)| {
+            locked.name_is_durable |= contents.name_is_durable();
+            locked.contents = Some(contents);
+            ending
+        }),
+        Err(error) => Err(error),
+    };
+    ending.map(Locked::Yes).inspect_err(|_| *open = None)
+}
+
+/// Opens and locks the file that has the conversation's name at the moment when the lock is held.
+fn lock(
+    open: &mut Option<OpenFile>,
+    conversation: &Conversation<'_>,
+    names: &Names,
+    how: Lock,
+    missing: Missing,
+) -> Result<Option<Status>> {
+    let store = conversation.store;
+    if how == Lock::Exclusive && open.as_ref().is_some_and(|open| !open.writable) {
+        *open = None;
+    }
+    loop {
+        if open.is_none() {
+            *open = open_file(store, names, how, missing)?;
+        }
+        let Some(OpenFile { file, .. }) = open else {
+            return Ok(None);
+        };
+        match lock_file(store, names, &**file, how) {
+            Ok(Some(status)) => return Ok(Some(status)),
+            // Another process has removed or replaced it while we waited: what we have open is not the conversation any more.
+            Ok(None) => *open = None,
+            Err(error) => {
+                *open = None;
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Locks an open file; `None` where it no longer has its name.
+fn lock_file(store: &Store, names: &Names, file: &dyn DiskFile, how: Lock) -> Result<Option<Status>> {
+    if store.options.file_locks == FileLocks::Required {
+        file.lock(how).map_err(|source| names.io("lock", explained(source)))?;
+    }
+    let status = file.status().map_err(|source| names.io("look at", source))?;
+    let has_its_name = match status.links {
+        0 => false,
+        1 => true,
+        // A second name, such as a backup made by linking: the first may be gone meanwhile, or mean another file.
+        _ => match store.disk.identity(names.data()) {
+            Ok(identity) => identity == status.identity,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(source) => return Err(names.io("look at", source)),
+        },
+    };
+    Ok(has_its_name.then_some(status))
+}
+
+fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Result<Option<OpenFile>> {
+    use std::io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+    let open = |mode| store.with_handles(|| store.disk.open(names.data(), mode));
+    let mode = if missing == Missing::Create { Open::Create } else { Open::Write };
+    let (file, writable) = match open(mode) {
+        // Who may not write may still read.
+        Err(error) if how == Lock::Shared && matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+            (open(Open::Read), false)
+        }
+        opened => (opened, true),
+    };
+    match file {
+        Ok(file) => Ok(Some(OpenFile { file: file.into(), writable, name_is_durable: false, contents: None })),
+        Err(error) if error.kind() == NotFound && missing == Missing::Leave => Ok(None),
+        Err(source) => Err(names.io("open", source)),
+    }
+}
+
+/// Says what to do where a file system has no locks.
+fn explained(error: std::io::Error) -> std::io::Error {
+    const ENOLCK: i32 = 37;
+    if error.kind() == std::io::ErrorKind::Unsupported || error.raw_os_error() == Some(ENOLCK) {
+        let advice = "this file system has no file locks; where one process alone uses the directory, open the store with \
+                      `file_locks(FileLocks::Off)`";
+        return std::io::Error::new(std::io::ErrorKind::Unsupported, advice);
+    }
+    error
+}
+
+impl Names {
+    /// An error with this conversation's file.
+    pub(super) fn io(&self, operation: &'static str, source: std::io::Error) -> Error {
+        Error::Io { operation, path: self.data().to_owned(), source }
+    }
+}

@@ -1,0 +1,246 @@
+//! The memory on disk: one file per conversation, appended to and never rewritten.
+
+mod conversation;
+mod lock;
+mod names;
+mod options;
+mod read;
+mod recover;
+mod slots;
+mod write;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dashmap::DashMap;
+
+pub use options::{Durability, FileChatMemoryBuilder, FileLocks, Recovery};
+pub use recover::{Damage, DamageKind, Repair, RepairReport};
+
+use self::conversation::{Conversation, check_header, other_conversation};
+use self::names::{Key, Names};
+use self::options::Options;
+use self::slots::{SlotRef, Slots};
+use crate::disk::Disk;
+use crate::error::{Error, Result, is_out_of_handles};
+use crate::log::HeaderCheck;
+use crate::memory::{ChatMemory, check_batch, check_id};
+use crate::message::Message;
+
+/// A [`ChatMemory`] on disk that survives restarts, crashes and the loss of power.
+///
+/// Each conversation is one append-only file, `<sha256 of the id>.bin`. An `add` writes what is new and nothing else; a `get`
+/// with a window reads the end of the file, however long the conversation is. Any number of threads and processes may use
+/// one directory at the same time.
+///
+/// ```
+/// use chat_memory::{ChatMemory, FileChatMemory, Message};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("chat-memory");
+/// let memory = FileChatMemory::builder(&path).max_messages(20).open()?;
+/// memory.add("user-42", &[Message::user("hello"), Message::assistant("hi")])?;
+/// drop(memory);
+///
+/// // After the restart.
+/// let memory = FileChatMemory::open(&path)?;
+/// assert_eq!(memory.get("user-42")?.len(), 2);
+/// # Ok::<(), chat_memory::Error>(())
+/// ```
+///
+/// # What it promises
+///
+/// With [`Durability::Disk`], the default, an `add` that returned survives `kill -9` and the loss of power. A batch is all
+/// or nothing. A failed `add` leaves the file as it was. A crash in the middle of an `add` leaves an unfinished end, which
+/// readers skip with a warning, and which the next writer copies to a file beside the conversation before it cuts it off.
+/// Damage anywhere is detected by checksums; with [`Recovery::Salvage`], the default, what is intact is still read. No byte is
+/// ever thrown away without a copy, except by [`clear`](ChatMemory::clear). `docs/durability.md` has the whole list, with
+/// what is not promised.
+///
+/// Conversations are not encrypted: the directory is for its owner alone (mode 0700, files 0600), and a conversation's id is
+/// in its file in clear.
+///
+/// Neither the messages nor an id are ever written to a log, an error or `Debug` output; a path shows the id's sha256.
+#[doc(alias = "FileBasedChatMemory")]
+pub struct FileChatMemory {
+    store: Store,
+}
+
+/// What all conversations of one directory share.
+struct Store {
+    disk: Arc<dyn Disk>,
+    root: PathBuf,
+    options: Options,
+    slots: Slots,
+    /// Conversations in which a failed write could not be taken back. Remembered here, not in their slots, which go.
+    poisoned: DashMap<Key, ()>,
+    /// Whether the directory's own name was made durable.
+    root_is_durable: AtomicBool,
+}
+
+impl FileChatMemory {
+    /// Opens the store in this directory, with all defaults. The directory is created where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] where the directory cannot be made.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self> {
+        Self::builder(directory).open()
+    }
+
+    /// A store in this directory, with options.
+    pub fn builder(directory: impl Into<PathBuf>) -> FileChatMemoryBuilder {
+        FileChatMemoryBuilder::new(directory.into())
+    }
+
+    fn with_options(disk: Arc<dyn Disk>, root: PathBuf, options: Options) -> Result<Self> {
+        // A later change of the working directory must not move the store.
+        let root = std::path::absolute(&root).map_err(|source| io_error("resolve", &root, source))?;
+        disk.create_dir(&root).map_err(|source| io_error("create", &root, source))?;
+        let slots = Slots::new(options.max_open_files);
+        let root_is_durable = AtomicBool::new(false);
+        Ok(Self { store: Store { disk, root, options, slots, poisoned: DashMap::new(), root_is_durable } })
+    }
+
+    /// The directory of the store, as an absolute path.
+    pub fn directory(&self) -> &Path {
+        &self.store.root
+    }
+
+    /// The file of a conversation, whether it exists or not.
+    pub fn path(&self, conversation_id: &str) -> PathBuf {
+        Names::new(&self.store.root, Key::of(conversation_id)).data().to_owned()
+    }
+
+    /// How many conversations this store keeps a lock and an open file for: those in use, and those used last.
+    pub fn conversations_in_use(&self) -> usize {
+        self.store.slots.len()
+    }
+
+    /// Looks for damage in a conversation, and with [`Repair::Apply`] mends it.
+    ///
+    /// What is damaged is copied beside the conversation, as `<stem>.aside-<offset>-<crc32c>`. A damaged or unfinished end is
+    /// then cut off. Damage before the end is mended by writing the intact messages, under their sequence numbers, to a new
+    /// file that takes the old one's name. A conversation without damage is left alone, so a second repair changes
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](ChatMemory::get); after an error the conversation is as it was.
+    pub fn repair(&self, conversation_id: &str, repair: Repair) -> Result<RepairReport> {
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        recover::repair(&conversation, &slot, repair)
+    }
+
+    fn conversation<'a>(&'a self, id: &'a str) -> Result<Conversation<'a>> {
+        check_id(id)?;
+        Ok(Conversation { store: &self.store, id, key: Key::of(id) })
+    }
+
+    fn slot(&self, conversation: &Conversation<'_>) -> SlotRef<'_> {
+        self.store.slots.take(conversation.key, &self.store.root)
+    }
+}
+
+impl ChatMemory for FileChatMemory {
+    fn add(&self, conversation_id: &str, messages: &[Message]) -> Result<()> {
+        let conversation = self.conversation(conversation_id)?;
+        check_batch(messages)?;
+        if messages.is_empty() {
+            return Ok(());
+        }
+        // Encoded before anyone is kept waiting.
+        let batch = write::Batch::encode(messages, self.store.options.max_batch_bytes)?;
+        let slot = self.slot(&conversation);
+        write::append(&conversation, &slot, batch)
+    }
+
+    fn get(&self, conversation_id: &str) -> Result<Vec<Message>> {
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        match slot.shared(&conversation)? {
+            Some(mut locked) => read::view(&conversation, &slot.names, &mut locked),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn clear(&self, conversation_id: &str) -> Result<()> {
+        let conversation = self.conversation(conversation_id)?;
+        let store = &self.store;
+        let slot = self.slot(&conversation);
+        let names = &slot.names;
+        let mut locked = slot.exclusive_unread(&conversation)?;
+        if let Some(open) = locked.open_file() {
+            let status = open.file.status().map_err(|source| names.io("look at", source))?;
+            let header = check_header(&*open.file, status.len, &conversation);
+            if header.map_err(|source| names.io("read", source))? == HeaderCheck::OtherConversation {
+                return Err(other_conversation(names));
+            }
+        }
+        // What was set aside goes first: it is found by the conversation's name only.
+        let beside = store.with_handles(|| store.disk.list(&store.root));
+        let beside = beside.map_err(|source| io_error("list", &store.root, source))?;
+        let beside = beside.iter().filter(|name| names.is_beside(name)).map(|name| store.root.join(name));
+        for path in beside.chain([names.data().to_owned()]) {
+            match store.disk.remove(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|source| io_error("remove", &path, source))?,
+            }
+        }
+        // Also where nothing was removed: another process may have removed it and not have come to this yet.
+        store.sync_names()?;
+        locked.close();
+        store.poisoned.remove(&conversation.key);
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Makes the names in the directory durable, and the first time the directory's own.
+    fn sync_names(&self) -> Result<()> {
+        let sync =
+            |dir: &Path| self.with_handles(|| self.disk.sync_dir(dir)).map_err(|source| io_error("sync", dir, source));
+        if let Some(parent) = self.root.parent()
+            && !self.root_is_durable.load(Ordering::Acquire)
+        {
+            sync(parent)?;
+            self.root_is_durable.store(true, Ordering::Release);
+        }
+        sync(&self.root)
+    }
+
+    /// Does something that needs a file handle. Where the process has none left, the idle ones are closed first.
+    fn with_handles<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match call() {
+            Err(error) if is_out_of_handles(&error) => {
+                self.slots.close_idle(0);
+                call()
+            }
+            done => done,
+        }
+    }
+}
+
+fn io_error(operation: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Io { operation, path: path.to_owned(), source }
+}
+
+impl fmt::Debug for FileChatMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileChatMemory")
+            .field("directory", &self.store.root)
+            .field("options", &self.store.options)
+            .field("conversations_in_use", &self.store.slots.len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,209 @@
+//! Appending to a conversation.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::conversation::{Contents, Conversation, Header, Known, Last};
+use super::lock::OpenFile;
+use super::options::{Durability, Recovery};
+use super::recover::set_aside;
+use super::slots::SlotRef;
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::log::{EncodeError, Epoch, FileHeader, FrameHeader, FrameWriter, Tail, encode};
+use crate::message::{Message, Role};
+
+/// Messages encoded, to be written as one frame.
+pub(super) struct Batch {
+    frame: FrameWriter,
+    count: u32,
+    has_system: bool,
+    has_user: bool,
+}
+
+impl Batch {
+    pub(super) fn encode(messages: &[Message], max_bytes: u64) -> Result<Self> {
+        let too_large = |size| Error::TooLarge { what: "the batch", size, limit: max_bytes };
+        let frame = FrameWriter::new(|payload| encode(messages, payload));
+        let frame = frame.map_err(|EncodeError| too_large(u64::from(u32::MAX)))?;
+        let size = frame.payload_len() as u64;
+        // An encoded message has at least a byte, so what counts in u32 fits in a u32 too.
+        let count = u32::try_from(messages.len()).map_err(|_| too_large(size))?;
+        if size > max_bytes {
+            return Err(too_large(size));
+        }
+        let has = |wanted: fn(Role) -> bool| messages.iter().any(|message| wanted(message.role()));
+        Ok(Self { frame, count, has_system: has(Role::is_system), has_user: has(|role| role == Role::User) })
+    }
+}
+
+/// Appends a batch, all or nothing.
+pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<()> {
+    let store = conversation.store;
+    let mut locked = slot.exclusive(conversation)?;
+    let Some(open) = locked.open_file() else {
+        return Ok(()); // an exclusive lock creates the file
+    };
+    let known = writable(conversation, slot, open)?;
+    if store.options.durability == Durability::Disk && !open.name_is_durable {
+        // Before the first byte, or the first of ours: else a power cut can take the file's name, and with it what was
+        // acknowledged in it.
+        store.sync_names()?;
+        open.name_is_durable = true;
+    }
+    let (bytes, next) = compose(conversation, &known, open.name_is_durable, batch)?;
+
+    // Until the write is known to be whole, nothing is known of the file.
+    open.contents = None;
+    let file = &*open.file;
+    let written = file.write_all_at(&bytes, known.end).map_err(|source| slot.names.io("write to", source));
+    let written = written.and_then(|()| match store.options.durability {
+        Durability::Disk => file.sync().map_err(|source| slot.names.io("sync", source)),
+        Durability::Process => Ok(()),
+    });
+    match written {
+        Ok(()) => {
+            open.contents = Some(Contents::Known(next));
+            Ok(())
+        }
+        Err(error) => {
+            take_back(conversation, slot, file, known.end)?;
+            Err(error)
+        }
+    }
+}
+
+/// What is known of the file, after its end was made fit to be written behind.
+fn writable(conversation: &Conversation<'_>, slot: &SlotRef<'_>, open: &mut OpenFile) -> Result<Known> {
+    let path = slot.names.data();
+    let strict = conversation.store.options.recovery == Recovery::Strict;
+    let corrupt = |offset, reason| Error::Corrupt { path: path.to_owned(), offset, reason };
+    match open.contents.take() {
+        Some(Contents::Unreadable { offset, reason }) if strict => Err(corrupt(offset, reason)),
+        Some(Contents::Known(known)) if strict && known.tail == Tail::Damaged => {
+            Err(corrupt(known.end, "its end does not hold, and adding to it would hide that"))
+        }
+        Some(Contents::Known(known)) => {
+            if let Some(last) = &known.last
+                && last.header.kind != FrameHeader::MESSAGES
+                && last.header.kind < FrameHeader::SKIPPABLE
+            {
+                let feature = format!("a frame of kind {}", last.header.kind);
+                let offset = last.header.offset;
+                return Err(Error::UnsupportedVersion { path: path.to_owned(), offset, feature });
+            }
+            mend_end(conversation, slot, &*open.file, known, &mut Vec::new())
+        }
+        Some(Contents::Unreadable { .. }) => begin_anew(conversation, slot, &*open.file, &mut Vec::new()),
+        None => Ok(Known::empty()), // whoever locks the file loads it
+    }
+}
+
+/// Copies what is behind the last frame that holds aside, and cuts it off.
+pub(super) fn mend_end(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    file: &dyn DiskFile,
+    known: Known,
+    asides: &mut Vec<PathBuf>,
+) -> Result<Known> {
+    if known.tail == Tail::Clean {
+        return Ok(known);
+    }
+    // Of a header that was never finished there is nothing to keep.
+    if known.header != Header::Missing {
+        asides.push(set_aside(conversation, &slot.names, file, known.end, None)?);
+    }
+    cut(slot, file, known.end)?;
+    Ok(Known { tail: Tail::Clean, ..known })
+}
+
+/// Copies a file in which nothing holds aside, and empties it. The file stays the same: another process that waits for its
+/// lock would take a new one for damage of the old.
+pub(super) fn begin_anew(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    file: &dyn DiskFile,
+    asides: &mut Vec<PathBuf>,
+) -> Result<Known> {
+    asides.push(set_aside(conversation, &slot.names, file, 0, None)?);
+    cut(slot, file, 0)?;
+    Ok(Known::empty())
+}
+
+/// Truncates. Synced before anything is written behind the cut: else what was cut off could return after a power cut.
+fn cut(slot: &SlotRef<'_>, file: &dyn DiskFile, end: u64) -> Result<()> {
+    file.truncate(end).and_then(|()| file.sync()).map_err(|source| slot.names.io("truncate", source))
+}
+
+/// Undoes a failed write. Where that fails too, the conversation takes no more work, for nobody could say what it holds.
+fn take_back(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile, end: u64) -> Result<()> {
+    cut(slot, file, end).map_err(|error| {
+        conversation.store.poisoned.insert(conversation.key, ());
+        let path = slot.names.data();
+        tracing::error!(path = %path.display(), error = %error, "a failed write could not be taken back");
+        Error::Poisoned { path: path.to_owned() }
+    })
+}
+
+/// The bytes to write at the end of what is known, and what is known once they are written.
+fn compose(
+    conversation: &Conversation<'_>,
+    known: &Known,
+    name_is_durable: bool,
+    batch: Batch,
+) -> Result<(Vec<u8>, Known)> {
+    let Batch { frame, count, has_system, has_user } = batch;
+    let (mut file_header, header) = match (known.header, known.epoch()) {
+        (header, Some(_)) => (Vec::new(), header),
+        (_, None) => {
+            let flags = if name_is_durable { FileHeader::NAME_IS_DURABLE } else { 0 };
+            let header = FileHeader { epoch: Epoch(conversation.store.disk.random()), flags };
+            (encode_header(conversation, header)?, Header::Holds(header))
+        }
+    };
+    let known = Known { header, ..known.clone() };
+    let offset = known.end + file_header.len() as u64;
+    let last = known.last.as_ref().map(|last| &last.header);
+    let ordinal = last.map_or(Some(0), |last| last.ordinal.checked_add(1)).ok_or(Error::TooLarge {
+        what: "the number of batches in the conversation",
+        size: u64::from(u32::MAX) + 1,
+        limit: u64::from(u32::MAX),
+    })?;
+    let frame_header = FrameHeader {
+        payload_len: 0, // the writer knows it
+        epoch: known.epoch().unwrap_or(Epoch(0)),
+        offset,
+        ordinal,
+        count,
+        first_seq: last.map_or(0, FrameHeader::next_seq),
+        recorded_at: microseconds_since_1970(),
+        newest_system: if has_system { Some(offset) } else { last.and_then(|last| last.newest_system) },
+        newest_user: if has_user { Some(offset) } else { last.and_then(|last| last.newest_user) },
+        kind: FrameHeader::MESSAGES,
+        codec: FrameHeader::RECORDS_V1,
+        flags: 0,
+    };
+    let (frame, frame_header, trailer) = frame.finish(frame_header);
+    let bytes = if file_header.is_empty() {
+        frame
+    } else {
+        file_header.extend(frame);
+        file_header
+    };
+    let next = Known { end: frame_header.end(), last: Some(Last::new(frame_header, trailer)), ..known };
+    Ok((bytes, next))
+}
+
+pub(super) fn encode_header(conversation: &Conversation<'_>, header: FileHeader) -> Result<Vec<u8>> {
+    header.encode(conversation.id, &conversation.key.0).ok_or(Error::TooLarge {
+        what: "the conversation id",
+        size: conversation.id.len() as u64,
+        limit: u64::from(u32::MAX),
+    })
+}
+
+fn microseconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

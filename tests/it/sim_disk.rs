@@ -1,0 +1,543 @@
+//! A disk in memory that can lose power and fail.
+//!
+//! It keeps two images: the live one, which the running program sees, and the durable one, which is what a power cut leaves
+//! for certain. In between are the operations that were not synced; after a cut any of them may be there or not, and the
+//! last write in part.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use chat_memory::disk::{Disk, DiskFile, Identity, Lock, Open, Status};
+
+const SECTOR: usize = 512;
+
+#[derive(Debug, Clone, Default)]
+pub struct SimDisk(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    world: Mutex<World>,
+    unlocked: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    names: Names,
+    durable_names: Names,
+    name_changes: Vec<NameChange>,
+    files: Vec<File>,
+    next_handle: u64,
+    random: u64,
+    /// How many operations that change something, or sync, were asked for.
+    operations: usize,
+    trouble: Option<Trouble>,
+    reads_fail: bool,
+    pub bytes_read: usize,
+    pub bytes_written: usize,
+    log: Vec<String>,
+}
+
+type Names = BTreeMap<PathBuf, usize>;
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Link(PathBuf, usize),
+    Unlink(PathBuf),
+    Rename(PathBuf, PathBuf),
+}
+
+#[derive(Debug, Default)]
+struct File {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    changes: Vec<Change>,
+    shared: Vec<u64>,
+    exclusive: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Truncate(u64),
+}
+
+/// What goes wrong, from the n-th operation (from 0) on.
+#[derive(Debug, Clone, Copy)]
+pub enum Trouble {
+    /// The power goes during the operation: it may or may not reach the disk. Everything later fails.
+    PowerCut { at: usize },
+    /// The operation fails with this error code; a write does a half first if `short`.
+    Fails { at: usize, errno: i32, short: bool, for_good: bool },
+}
+
+/// The bytes of each file by name.
+pub type Image = BTreeMap<PathBuf, Vec<u8>>;
+
+impl SimDisk {
+    /// A disk that holds these files, durably.
+    pub fn with_image(image: &Image) -> Self {
+        let disk = Self::default();
+        {
+            let mut world = disk.world();
+            for (path, bytes) in image {
+                let id = world.files.len();
+                world.files.push(File { live: bytes.clone(), durable: bytes.clone(), ..File::default() });
+                world.names.insert(path.clone(), id);
+            }
+            world.durable_names = world.names.clone();
+        }
+        disk
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.world.lock().unwrap()
+    }
+
+    pub fn trouble(&self, trouble: Trouble) {
+        let mut world = self.world();
+        world.operations = 0;
+        world.trouble = Some(trouble);
+    }
+
+    pub fn no_trouble(&self) {
+        self.world().trouble = None;
+    }
+
+    /// From now on every read fails, or none.
+    pub fn reads_fail(&self, fail: bool) {
+        self.world().reads_fail = fail;
+    }
+
+    pub fn operations(&self) -> usize {
+        self.world().operations
+    }
+
+    /// Bytes read and written since this was asked last.
+    pub fn take_counts(&self) -> (usize, usize) {
+        let mut world = self.world();
+        (std::mem::take(&mut world.bytes_read), std::mem::take(&mut world.bytes_written))
+    }
+
+    /// The operations that changed something, or synced, since this was asked last: a verb and a file name each.
+    pub fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut self.world().log)
+    }
+
+    /// What the running program sees, and what a killed process leaves.
+    pub fn live(&self) -> Image {
+        let world = self.world();
+        world.names.iter().map(|(path, id)| (path.clone(), world.files[*id].live.clone())).collect()
+    }
+
+    /// Changes a file behind the program's back.
+    pub fn tamper(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut world = self.world();
+        let id = world.names[path];
+        change(&mut world.files[id].live);
+        world.files[id].durable = world.files[id].live.clone();
+        world.files[id].changes.clear();
+    }
+
+    /// Everything that a power cut now may leave. Each un-synced change of a name is there or not; each un-synced change of
+    /// a file is there or not, and the last write may be cut or have sectors of zeros.
+    pub fn after_power_cut(&self) -> Vec<Image> {
+        let world = self.world();
+        let files: Vec<Vec<Vec<u8>>> = world.files.iter().map(File::outcomes).collect();
+        let mut images = Vec::new();
+        for names in world.name_outcomes() {
+            // Files are written one at a time, so at most one has many outcomes.
+            let mut partial = vec![Image::new()];
+            for (path, id) in &names {
+                partial = partial
+                    .iter()
+                    .flat_map(|image| {
+                        files[*id].iter().map(move |bytes| {
+                            let mut image = image.clone();
+                            image.insert(path.clone(), bytes.clone());
+                            image
+                        })
+                    })
+                    .collect();
+            }
+            images.extend(partial);
+        }
+        images.sort();
+        images.dedup();
+        images
+    }
+
+    /// What a kill in the middle of the last operation may leave: the live image, and if it was a write, that write cut.
+    pub fn after_kill(&self) -> Vec<Image> {
+        let live = self.live();
+        let world = self.world();
+        let mut images = vec![live.clone()];
+        let was_write = world.log.last().is_some_and(|line| line.starts_with("write"));
+        if !was_write || !matches!(world.trouble, Some(Trouble::PowerCut { at }) if world.operations > at) {
+            return images;
+        }
+        for (path, id) in &world.names {
+            let file = &world.files[*id];
+            if let Some((Change::Write(offset, bytes), before)) = file.changes.split_last() {
+                let mut base = file.durable.clone();
+                before.iter().for_each(|change| change.apply(&mut base));
+                for cut in cuts(bytes.len()) {
+                    let mut image = live.clone();
+                    let mut file = base.clone();
+                    Change::Write(*offset, bytes[..cut].to_vec()).apply(&mut file);
+                    image.insert(path.clone(), file);
+                    images.push(image);
+                }
+            }
+        }
+        images.sort();
+        images.dedup();
+        images
+    }
+}
+
+/// Every byte of a short write; of a long one the edges, the sectors' edges and some between.
+fn cuts(len: usize) -> Vec<usize> {
+    if len <= 300 {
+        return (0..=len).collect();
+    }
+    let edges = (0..40).chain((0..len).step_by(SECTOR)).chain((0..len).step_by(97)).chain(len - 40..=len);
+    edges.collect()
+}
+
+impl File {
+    fn outcomes(&self) -> Vec<Vec<u8>> {
+        if self.changes.is_empty() {
+            return vec![self.durable.clone()];
+        }
+        assert!(self.changes.len() <= 6, "too many un-synced changes to go through: {}", self.changes.len());
+        let mut outcomes = Vec::new();
+        for chosen in 0_u32..1 << self.changes.len() {
+            let applied: Vec<&Change> = self
+                .changes
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| chosen & (1 << at) != 0)
+                .map(|(_, change)| change)
+                .collect();
+            let mut whole = self.durable.clone();
+            applied.iter().for_each(|change| change.apply(&mut whole));
+            outcomes.push(whole);
+            // The last of them in part.
+            if let Some((Change::Write(offset, bytes), before)) = applied.split_last() {
+                let mut base = self.durable.clone();
+                before.iter().for_each(|change| change.apply(&mut base));
+                for cut in cuts(bytes.len()) {
+                    let mut part = base.clone();
+                    Change::Write(*offset, bytes[..cut].to_vec()).apply(&mut part);
+                    outcomes.push(part);
+                }
+                // The length reached the disk, and some sectors did not.
+                let first = *offset as usize / SECTOR;
+                let last = (*offset as usize + bytes.len()).div_ceil(SECTOR);
+                let sectors = last - first;
+                let patterns: Vec<u32> =
+                    if sectors <= 4 { (0..1 << sectors).collect() } else { vec![0, 1, 2, 5, !1, !2] };
+                for pattern in patterns {
+                    let mut part = base.clone();
+                    Change::Write(*offset, bytes.clone()).apply(&mut part);
+                    for sector in first..last {
+                        if pattern & (1 << ((sector - first) % 32)) == 0 {
+                            let from = (sector * SECTOR).max(*offset as usize);
+                            let to = ((sector + 1) * SECTOR).min(*offset as usize + bytes.len());
+                            for at in from..to {
+                                part[at] = base.get(at).copied().unwrap_or(0);
+                            }
+                        }
+                    }
+                    outcomes.push(part);
+                }
+            }
+        }
+        outcomes.sort();
+        outcomes.dedup();
+        outcomes
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Write(offset, new) => {
+                let end = *offset as usize + new.len();
+                if bytes.len() < end && !new.is_empty() {
+                    bytes.resize(end, 0);
+                }
+                if !new.is_empty() {
+                    bytes[*offset as usize..end].copy_from_slice(new);
+                }
+            }
+            Change::Truncate(len) => bytes.resize(*len as usize, 0),
+        }
+    }
+}
+
+impl World {
+    fn name_outcomes(&self) -> Vec<Names> {
+        assert!(self.name_changes.len() <= 6, "too many un-synced names to go through: {}", self.name_changes.len());
+        let mut outcomes = Vec::new();
+        for chosen in 0_u32..1 << self.name_changes.len() {
+            let mut names = self.durable_names.clone();
+            for (_, change) in self.name_changes.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0) {
+                change.apply(&mut names);
+            }
+            outcomes.push(names);
+        }
+        outcomes.dedup();
+        outcomes
+    }
+
+    /// Counts an operation; `Err` where it fails. `Ok(true)` where it takes place and the power goes with it.
+    fn operation(&mut self, what: &str, path: &Path) -> Result<bool, (io::Error, bool)> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        self.log.push(format!("{what} {name}"));
+        let now = self.operations;
+        self.operations += 1;
+        match self.trouble {
+            Some(Trouble::PowerCut { at }) if now == at => Ok(true),
+            Some(Trouble::PowerCut { at }) if now > at => Err((power_is_off(), false)),
+            Some(Trouble::Fails { at, errno, short, for_good }) if now == at || (for_good && now > at) => {
+                Err((io::Error::from_raw_os_error(errno), short))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether reads work: not without power.
+    fn check_reads(&self) -> io::Result<()> {
+        match self.trouble {
+            Some(Trouble::PowerCut { at }) if self.operations > at => Err(power_is_off()),
+            _ if self.reads_fail => Err(io::Error::from_raw_os_error(5)),
+            _ => Ok(()),
+        }
+    }
+
+    fn change_name(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.name_changes.push(change);
+    }
+}
+
+fn power_is_off() -> io::Error {
+    io::Error::other("the power is off")
+}
+
+fn done(power_gone: bool) -> io::Result<()> {
+    if power_gone { Err(power_is_off()) } else { Ok(()) }
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut Names) {
+        match self {
+            NameChange::Link(path, id) => _ = names.insert(path.clone(), *id),
+            NameChange::Unlink(path) => _ = names.remove(path),
+            NameChange::Rename(from, to) => {
+                if let Some(id) = names.remove(from) {
+                    names.insert(to.clone(), id);
+                }
+            }
+        }
+    }
+}
+
+impl Disk for SimDisk {
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.world();
+        let known = world.names.get(path).copied();
+        let id = match (known, how) {
+            (Some(_), Open::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(id), _) => {
+                world.check_reads()?;
+                id
+            }
+            (None, Open::Read | Open::Write) => {
+                world.check_reads()?;
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            (None, Open::Create | Open::CreateNew) => {
+                let gone = world.operation("create", path).map_err(|(error, _)| error)?;
+                let id = world.files.len();
+                world.files.push(File::default());
+                world.change_name(NameChange::Link(path.to_owned(), id));
+                done(gone)?;
+                id
+            }
+        };
+        world.next_handle += 1;
+        Ok(Box::new(SimFile { disk: self.clone(), id, handle: world.next_handle, path: path.to_owned() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut world = self.world();
+        let gone = world.operation("rename", to).map_err(|(error, _)| error)?;
+        if !world.names.contains_key(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        world.change_name(NameChange::Rename(from.to_owned(), to.to_owned()));
+        done(gone)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut world = self.world();
+        if !world.names.contains_key(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let gone = world.operation("remove", path).map_err(|(error, _)| error)?;
+        world.change_name(NameChange::Unlink(path.to_owned()));
+        done(gone)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let world = self.world();
+        world.check_reads()?;
+        let names = world.names.keys().filter(|path| path.parent() == Some(dir));
+        Ok(names.filter_map(|path| path.file_name()).map(OsString::from).collect())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut world = self.world();
+        let gone = world.operation("sync-names", dir).map_err(|(error, _)| error)?;
+        done(gone)?;
+        let is_here = |path: &Path| path.parent() == Some(dir);
+        // A rename stays in its directory here.
+        world.name_changes.retain(|change| match change {
+            NameChange::Link(path, _) | NameChange::Unlink(path) | NameChange::Rename(_, path) => !is_here(path),
+        });
+        let World { names, durable_names, .. } = &mut *world;
+        durable_names.retain(|path, _| !is_here(path));
+        durable_names.extend(names.iter().filter(|(path, _)| is_here(path)).map(|(path, id)| (path.clone(), *id)));
+        Ok(())
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Identity> {
+        let world = self.world();
+        let id = world.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Identity { device: 1, inode: *id as u64 })
+    }
+
+    fn random(&self) -> u64 {
+        let mut world = self.world();
+        world.random = world.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        // Another disk made from an image of this one must not repeat its numbers.
+        world.random ^ (world.files.len() as u64) << 48
+    }
+}
+
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    id: usize,
+    handle: u64,
+    path: PathBuf,
+}
+
+impl SimFile {
+    fn release(&self) {
+        let mut world = self.disk.world();
+        let file = &mut world.files[self.id];
+        file.shared.retain(|handle| *handle != self.handle);
+        if file.exclusive == Some(self.handle) {
+            file.exclusive = None;
+        }
+        self.disk.0.unlocked.notify_all();
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl DiskFile for SimFile {
+    fn lock(&self, lock: Lock) -> io::Result<()> {
+        self.release();
+        let mut world = self.disk.world();
+        loop {
+            let file = &mut world.files[self.id];
+            match lock {
+                Lock::Shared if file.exclusive.is_none() => {
+                    file.shared.push(self.handle);
+                    return Ok(());
+                }
+                Lock::Exclusive if file.exclusive.is_none() && file.shared.is_empty() => {
+                    file.exclusive = Some(self.handle);
+                    return Ok(());
+                }
+                _ => world = self.disk.0.unlocked.wait(world).unwrap(),
+            }
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.release();
+        Ok(())
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        let world = self.disk.world();
+        world.check_reads()?;
+        let links = world.names.values().filter(|id| **id == self.id).count() as u64;
+        let identity = Identity { device: 1, inode: self.id as u64 };
+        Ok(Status { len: world.files[self.id].live.len() as u64, links, identity })
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut world = self.disk.world();
+        world.check_reads()?;
+        let live = &world.files[self.id].live;
+        let from = live.get(offset as usize..).unwrap_or_default();
+        let len = from.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&from[..len]);
+        world.bytes_read += len;
+        Ok(len)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut world = self.disk.world();
+        let (bytes, result) = match world.operation("write", &self.path) {
+            Ok(gone) => (bytes, done(gone)),
+            Err((error, true)) => (&bytes[..bytes.len() / 2], Err(error)),
+            Err((error, false)) => return Err(error),
+        };
+        world.bytes_written += bytes.len();
+        world.change(self.id, Change::Write(offset, bytes.to_vec()));
+        result
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let mut world = self.disk.world();
+        let gone = world.operation("truncate", &self.path).map_err(|(error, _)| error)?;
+        world.change(self.id, Change::Truncate(len));
+        done(gone)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut world = self.disk.world();
+        let gone = world.operation("sync", &self.path).map_err(|(error, _)| error)?;
+        done(gone)?;
+        let file = &mut world.files[self.id];
+        file.durable = file.live.clone();
+        file.changes.clear();
+        Ok(())
+    }
+}
+
+impl World {
+    fn change(&mut self, id: usize, change: Change) {
+        let file = &mut self.files[id];
+        change.apply(&mut file.live);
+        file.changes.push(change);
+    }
+}
