@@ -8,6 +8,7 @@ mod in_memory;
 mod log;
 mod memory;
 mod message;
+pub mod transcript;
 mod window;
 
 pub use error::{Error, Result};

@@ -9,7 +9,16 @@
     reason = "a test says what must hold by panicking"
 )]
 
+mod conversations;
+mod damage;
+mod house_rules;
+mod many_writers;
+mod openai;
 mod power_cut;
+mod provider;
+mod real_data;
 mod sim_disk;
+mod storing;
+mod support;
 mod window;
 mod window_vectors;

@@ -247,9 +247,8 @@ impl File {
                         if pattern & (1 << ((sector - first) % 32)) == 0 {
                             let from = (sector * SECTOR).max(*offset as usize);
                             let to = ((sector + 1) * SECTOR).min(*offset as usize + bytes.len());
-                            for at in from..to {
-                                part[at] = base.get(at).copied().unwrap_or(0);
-                            }
+                            let old = base.iter().copied().chain(std::iter::repeat(0)).skip(from);
+                            part[from..to].iter_mut().zip(old).for_each(|(byte, old)| *byte = old);
                         }
                     }
                     outcomes.push(part);

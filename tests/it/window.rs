@@ -1,10 +1,11 @@
 //! The window through a memory: its rules in words, and what it does to the head of the view.
 
-use chat_memory::{ChatMemory, Error, InMemoryChatMemory, Message, Role, TokenEstimate, Window};
+use chat_memory::{
+    ChatMemory, Durability, Error, FileChatMemory, InMemoryChatMemory, Message, OpenCalls, Role, TokenEstimate, Window,
+    model_ready,
+};
 
-fn texts(messages: &[Message]) -> Vec<String> {
-    messages.iter().map(|message| message.text().into_owned()).collect()
-}
+use crate::support::texts;
 
 /// `s`, `u`, `a`: system, user, assistant; `A1`: a call with id 1, `A12`: calls 1 and 2; `t1`: the result of call 1.
 fn message(word: &str) -> Message {
@@ -145,4 +146,100 @@ fn a_window_never_changes_what_is_stored() {
     let all: Vec<Message> = "s u1 a1 u2 a2".split(' ').map(message).collect();
     memory.add("c", &all).unwrap();
     assert_eq!(memory.get("c").unwrap(), [all[0].clone(), all[3].clone(), all[4].clone()]);
+}
+
+/// The view of a file-backed memory, and of an in-memory one, which are the same; and everything without a window.
+fn views(count: usize, messages: &[Message]) -> (Vec<Message>, Vec<Message>) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = FileChatMemory::builder(directory.path()).max_messages(count).durability(Durability::Process);
+    let file = file.open().unwrap();
+    let in_memory = InMemoryChatMemory::builder().max_messages(count).build().unwrap();
+    for message in messages {
+        file.add("c", std::slice::from_ref(message)).unwrap();
+        in_memory.add("c", std::slice::from_ref(message)).unwrap();
+    }
+    let view = file.get("c").unwrap();
+    assert_eq!(in_memory.get("c").unwrap(), view);
+    let everything = FileChatMemory::open(directory.path()).unwrap().get("c").unwrap();
+    assert_eq!(everything, messages);
+    (view, everything)
+}
+
+fn call(ids: &[&str]) -> Message {
+    ids.iter().fold(Message::new(Role::Assistant, []), |message, id| message.with_tool_call(*id, "f", "{}"))
+}
+
+#[test]
+fn a_tool_result_is_never_shown_without_its_call() {
+    let messages = [
+        Message::user("weather in Oslo?"),
+        call(&["c1"]),
+        Message::tool_result("c1", "weather", "-4 C"),
+        Message::assistant("Minus four."),
+        Message::user("and Bergen?"),
+    ];
+    let (view, everything) = views(3, &messages);
+    assert_eq!(texts(&view), ["and Bergen?"]);
+    assert_eq!(everything.len(), 5);
+}
+
+#[test]
+fn many_parallel_calls_are_kept_or_left_out_as_one() {
+    let ids = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
+    let mut messages = vec![Message::user("check eight hosts"), call(&ids)];
+    messages.extend(ids.map(|id| Message::tool_result(id, "ping", "ok")));
+    messages.push(Message::assistant("all up"));
+    let (view, _) = views(5, &messages);
+    assert_eq!(texts(&view), ["check eight hosts", "all up"]);
+    let (view, _) = views(11, &messages);
+    assert_eq!(view, messages);
+}
+
+#[test]
+fn what_an_orphan_uncovers_is_left_out_too() {
+    let messages =
+        [call(&["z1"]), Message::tool_result("z1", "f", "r"), call(&["z2"]), Message::user("are you there?")];
+    let (view, everything) = views(3, &messages);
+    for open_calls in [OpenCalls::Interrupt, OpenCalls::Drop] {
+        assert_eq!(texts(&model_ready(&view, open_calls)), ["are you there?"]);
+        assert_eq!(texts(&model_ready(&everything, open_calls)), ["are you there?"]);
+    }
+}
+
+#[test]
+fn a_result_behind_a_user_message_answers_nothing() {
+    let messages = [
+        Message::user("begin"),
+        call(&["q1"]),
+        Message::user("never mind"),
+        Message::tool_result("q1", "slow", "late result"),
+        Message::assistant("ok"),
+    ];
+    let (view, everything) = views(10, &messages);
+    assert_eq!(texts(&view), ["begin", "never mind", "ok"]);
+    assert_eq!(texts(&model_ready(&everything, OpenCalls::Drop)), ["begin", "never mind", "ok"]);
+    let interrupted = model_ready(&everything, OpenCalls::Interrupt);
+    crate::provider::check_sent(&interrupted).unwrap();
+    assert_eq!(interrupted.len(), 5);
+    // Without a question before it the broken pair goes too.
+    let ready = model_ready(&messages[1..], OpenCalls::Interrupt);
+    assert_eq!(texts(&ready), ["never mind", "ok"]);
+}
+
+#[test]
+fn the_system_message_stays_and_counts() {
+    let messages = ["s", "u1", "a1", "u2", "a2"].map(message);
+    assert_eq!(texts(&views(3, &messages).0), ["s", "u2", "a2"]);
+}
+
+#[test]
+fn a_view_does_not_open_on_an_answer() {
+    let messages = ["u1", "a1", "u2", "a2", "u3"].map(message);
+    assert_eq!(texts(&views(2, &messages).0), ["u3"]);
+}
+
+#[test]
+fn a_window_shows_the_newest_in_their_order() {
+    let messages: Vec<Message> = (1..=20).map(|number| Message::user(number.to_string())).collect();
+    assert_eq!(texts(&views(5, &messages).0), ["16", "17", "18", "19", "20"]);
 }

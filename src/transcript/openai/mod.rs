@@ -1,0 +1,28 @@
+//! The messages of OpenAI's chat completions, which most providers and frameworks read and write too.
+//!
+//! <https://platform.openai.com/docs/api-reference/chat/create>
+//!
+//! | in the form | here |
+//! |---|---|
+//! | `content`: null, a string, a list of parts | no part, [`Content::Text`](crate::Content::Text), a part each |
+//! | `image_url`, `input_audio`, `file` with the bytes in base64 | [`Media`](crate::Media) by bytes |
+//! | `image_url` with another URL | [`Media`](crate::Media) by URL |
+//! | `tool_calls`; `function_call`, its ancestor | [`ToolCall`](crate::ToolCall), one each; with an empty id |
+//! | a `tool` message; a `function` message | [`ToolResult`](crate::ToolResult); with an empty call id |
+//! | `refusal`, `audio`, any other part | [`Opaque`](crate::Opaque) of `openai`, word for word |
+//! | any other field | the metadata entry `openai`, which an export puts back |
+//!
+//! Reading and writing again gives the same JSON values, but for a list of a single text, which becomes a string, and for
+//! `null` fields, which go.
+
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+/// The provider of opaque parts, and the metadata entry of fields that have no other place.
+const PROVIDER: &str = "openai";
+/// Inside that entry: further fields of parts, by position, and of calls, by id.
+const PARTS: &str = "parts";
+const CALLS: &str = "calls";

@@ -1,0 +1,113 @@
+//! Rules for the source itself: who may import whom, and what must not be left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The room that a file belongs to: its first folder or file name.
+fn room(file: &Path) -> String {
+    let inside = file.strip_prefix(root().join("src")).unwrap();
+    let first = inside.components().next().unwrap().as_os_str().to_str().unwrap();
+    first.strip_suffix(".rs").unwrap_or(first).to_owned()
+}
+
+/// The code without comments.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .fold(String::new(), |code, line| code + line + "\n")
+}
+
+/// The rooms that each room names by `crate::`.
+fn imports() -> BTreeMap<String, BTreeSet<String>> {
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in rust_files(&root().join("src")) {
+        let from = room(&file);
+        let named = imports.entry(from.clone()).or_default();
+        let code = code(&file);
+        for (at, _) in code.match_indices("crate::") {
+            let before = code[..at].chars().next_back();
+            let name: String =
+                code[at + 7..].chars().take_while(|char| char.is_ascii_alphanumeric() || *char == '_').collect();
+            assert!(!name.is_empty(), "{}: name each room in a `use crate::` of its own", file.display());
+            if before != Some('$') && name != from {
+                named.insert(name);
+            }
+        }
+    }
+    imports
+}
+
+/// The floors of the house: a room may import from floors below its own, and nobody from its own.
+const FLOORS: [&[&str]; 4] =
+    [&["error", "message"], &["log", "disk", "window", "memory"], &["in_memory", "file"], &["transcript"]];
+
+#[test]
+fn a_room_imports_from_the_floors_below_alone() {
+    let floor = |room: &str| FLOORS.iter().position(|rooms| rooms.contains(&room));
+    for (from, named) in imports() {
+        if from == "lib" {
+            continue;
+        }
+        let own = floor(&from).unwrap_or_else(|| panic!("which floor is `{from}` on?"));
+        for room in named {
+            let other = floor(&room).unwrap_or_else(|| panic!("`{from}` imports `{room}`, which is no room"));
+            assert!(other < own, "`{from}` imports `{room}`, which is not below it");
+        }
+    }
+    // Conversions know messages, and no store.
+    let transcript = &imports()["transcript"];
+    assert!(transcript.iter().all(|room| room == "error" || room == "message"), "{transcript:?}");
+}
+
+#[test]
+fn bytes_know_no_disk_and_only_the_disk_knows_the_file_system() {
+    for file in rust_files(&root().join("src")) {
+        let (room, code) = (room(&file), code(&file));
+        let names = |word: &str| code.contains(word);
+        if room == "log" {
+            for word in ["std::fs", "std::io", "disk", "std::path", "SystemTime::now"] {
+                assert!(!names(word), "{} names {word}", file.display());
+            }
+        }
+        if room != "disk" {
+            for word in ["std::fs", "fs::", "File::open", "OpenOptions", "rustix"] {
+                assert!(!names(word), "{} names {word}", file.display());
+            }
+        }
+        if room == "window" {
+            for word in ["FileChatMemory", "InMemoryChatMemory"] {
+                assert!(!names(word), "{} names {word}", file.display());
+            }
+        }
+        let is_record = file.ends_with("log/record.rs");
+        assert!(is_record || !names("bincode"), "{} names bincode", file.display());
+    }
+}
+
+#[test]
+fn the_changelog_has_one_heading_for_what_comes_next() {
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let headings: Vec<&str> = changelog.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(headings.iter().filter(|line| line.contains("Unreleased")).count(), 1, "{headings:?}");
+    assert_eq!(headings.len(), headings.iter().collect::<BTreeSet<_>>().len(), "{headings:?}");
+}
