@@ -1,4 +1,53 @@
-//! The memory of a chat backend.
+//! The memory of a chat backend: what was said in each conversation, kept on disk, and given back to the model after a
+//! restart.
+//!
+//! ```
+//! use chat_memory::{ChatMemory, FileChatMemory, Message};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("chat-memory");
+//! let memory = FileChatMemory::builder(&path).max_messages(20).open()?;
+//! memory.add("user-42", &[Message::user("hello"), Message::assistant("hi")])?;
+//! assert_eq!(memory.get("user-42")?.len(), 2);
+//! # Ok::<(), chat_memory::Error>(())
+//! ```
+//!
+//! # A guide
+//!
+//! | you want | look at |
+//! |---|---|
+//! | the contract: what `add`, `get` and `clear` promise | [`ChatMemory`] |
+//! | conversations that survive restarts, crashes and power cuts | [`FileChatMemory`], [`Durability`], [`Recovery`] |
+//! | the same without a disk, for tests | [`InMemoryChatMemory`] |
+//! | what was said: roles, text, tool calls, images | [`Message`], [`Content`] |
+//! | a limit in messages or tokens | [`Window`] |
+//! | a list that a provider accepts | [`model_ready`] |
+//! | OpenAI's chat JSON in and out | [`transcript::openai`] |
+//!
+//! # One turn of a chat backend
+//!
+//! Recall, append the question, make the list fit to send, ask, and remember question and answer together: so a failed call
+//! leaves nothing behind, and a retry stores nothing twice.
+//!
+//! ```
+//! use chat_memory::{ChatMemory, Message, OpenCalls, Result, model_ready};
+//!
+//! fn turn(memory: &dyn ChatMemory, id: &str, question: &str, ask: impl Fn(&[Message]) -> Message) -> Result<Message> {
+//!     let question = Message::user(question);
+//!     let mut messages = memory.get(id)?;
+//!     messages.push(question.clone());
+//!     let answer = ask(&model_ready(&messages, OpenCalls::Interrupt));
+//!     memory.add(id, &[question, answer.clone()])?;
+//!     Ok(answer)
+//! }
+//! # let memory = chat_memory::InMemoryChatMemory::new();
+//! # turn(&memory, "c", "hello", |_| Message::assistant("hi"))?;
+//! # assert_eq!(memory.get("c")?.len(), 2);
+//! # Ok::<(), chat_memory::Error>(())
+//! ```
+//!
+//! All calls block. In an async program call them through your runtime's way to run blocking code, such as tokio's
+//! `spawn_blocking`.
 
 #[doc(hidden)]
 pub mod disk;
@@ -21,3 +70,8 @@ pub use message::{
     Content, Media, MediaSource, Message, Metadata, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult,
 };
 pub use window::{OpenCalls, Selection, TokenCounter, TokenEstimate, Window, model_ready};
+
+/// The README's code is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
