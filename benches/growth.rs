@@ -38,7 +38,7 @@ fn filled(directory: &Path, length: usize) -> FileChatMemory {
 fn add(c: &mut Criterion) {
     let mut group = c.benchmark_group("add a turn");
     let directory = tempfile::tempdir().unwrap();
-    let file = OpenOptions::new().create(true).append(false).write(true).open(directory.path().join("bare")).unwrap();
+    let file = OpenOptions::new().create_new(true).write(true).open(directory.path().join("bare")).unwrap();
     let kilobyte = [b'x'; 1024];
     let mut offset = 0;
     group.bench_function("bare write of 1 KiB", |b| {

@@ -7,7 +7,7 @@ use super::conversation::{Contents, Conversation, FIRST_READ, Header, Known, Pie
 use super::lock::Shared;
 use super::names::Names;
 use super::options::Recovery;
-use super::recover::{Damage, DamageKind, Examination};
+use super::recover::{Damage, DamageKind, examine};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::log::{DecodeError, Epoch, Frame, FrameHeader, Records, TRAILER_LEN, Tail, Trailer};
@@ -78,11 +78,14 @@ fn salvage(
     let reading = |source| names.io("read", source);
     let len = locked.file.status().map_err(reading)?.len;
     let bytes = read(&*locked.file, 0, len).map_err(reading)?;
-    let examination = Examination::of(&bytes, &locked.contents, conversation, names)?;
+    let mut messages = Vec::new();
+    let damage = examine(&bytes, &locked.contents, conversation, names, |frame, found| {
+        messages.extend(frame.header.seqs().zip(found));
+        Ok(())
+    })?;
     // The end and the header were told of already.
     let middle = |damage: &&Damage| matches!(damage.kind, DamageKind::Middle | DamageKind::Undecodable);
-    examination.damage.iter().filter(middle).try_for_each(|damage| tell(conversation, names, damage))?;
-    let messages = examination.messages;
+    damage.iter().filter(middle).try_for_each(|damage| tell(conversation, names, damage))?;
     let Some(window) = window else {
         return Ok(messages.into_iter().map(|(_, message)| message).collect());
     };

@@ -1,6 +1,7 @@
 //! Finding damage, setting it aside, and mending a conversation.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::conversation::{Contents, Conversation, Header, Known, read};
 use super::io_error;
@@ -11,8 +12,8 @@ use super::read::records;
 use super::slots::SlotRef;
 use super::write::{begin_anew, encode_header, mend_end};
 use crate::disk::{DiskFile, Lock, Open};
-use crate::error::{Error, Result};
-use crate::log::{DecodeError, Epoch, FileHeader, Frame, FrameHeader, FrameWriter, Records, Tail, scan};
+use crate::error::Result;
+use crate::log::{DecodeError, Epoch, FileHeader, Frame, FrameHeader, FrameWriter, Scan, Stretch, Tail};
 use crate::message::{Message, Role};
 
 /// What [`FileChatMemory::repair`](super::FileChatMemory::repair) does.
@@ -85,104 +86,87 @@ impl DamageKind {
     }
 }
 
-/// A whole file, looked through.
-pub(super) struct Examination<'a> {
-    /// Every intact message, with its sequence number.
-    pub(super) messages: Vec<(u64, Message)>,
-    pub(super) damage: Vec<Damage>,
-    /// The frames that hold, with the messages in them where they are messages and could be decoded.
-    frames: Vec<(Frame<'a>, Option<Records<'a>>)>,
+/// Looks through the bytes of a whole file, of which the contents are known: hands on every frame that is intact, with its
+/// messages (none for a kind that may be skipped), and returns what is damaged.
+pub(super) fn examine<'a>(
+    bytes: &'a [u8],
+    contents: &Contents,
+    conversation: &Conversation<'_>,
+    names: &Names,
+    mut intact: impl FnMut(Frame<'a>, Vec<Message>) -> Result<()>,
+) -> Result<Vec<Damage>> {
+    let len = bytes.len() as u64;
+    let known = match contents {
+        Contents::Unreadable { .. } => return Ok(vec![Damage::new(DamageKind::Everything, 0, len)]),
+        Contents::Known(Known { header: Header::Missing, .. }) => {
+            let unfinished = (len > 0).then_some(Damage::new(DamageKind::UnfinishedEnd, 0, len));
+            return Ok(unfinished.into_iter().collect());
+        }
+        Contents::Known(known) => known,
+    };
+    let mut damage = Vec::new();
+    let mut scan = Scan::new(bytes, known.first_frame(conversation.id).unwrap_or(0), known.epoch());
+    for stretch in &mut scan {
+        match stretch {
+            Stretch::Corrupt(start, end) => {
+                // Without a header that holds, what stands before the first frame is the header.
+                let is_header = start == 0 && known.header == Header::Damaged;
+                let kind = if is_header { DamageKind::Header } else { DamageKind::Middle };
+                damage.push(Damage::new(kind, start, end));
+            }
+            Stretch::Frame(frame) => match decode(&frame, names)? {
+                Ok(messages) => intact(frame, messages)?,
+                Err(DecodeError) => {
+                    damage.push(Damage::new(DamageKind::Undecodable, frame.header.offset, frame.header.end()));
+                }
+            },
+        }
+    }
+    let (end, tail) = scan.tail();
+    let tail = match tail {
+        Tail::Clean => None,
+        Tail::Torn => Some(DamageKind::UnfinishedEnd),
+        Tail::Damaged => Some(DamageKind::End),
+    };
+    damage.extend(tail.map(|kind| Damage::new(kind, end, len)));
+    Ok(damage)
 }
 
-impl<'a> Examination<'a> {
-    /// Looks through the bytes of a whole file, of which the contents are known.
-    pub(super) fn of(
-        bytes: &'a [u8],
-        contents: &Contents,
-        conversation: &Conversation<'_>,
-        names: &Names,
-    ) -> Result<Self> {
-        let mut examination = Self { messages: Vec::new(), damage: Vec::new(), frames: Vec::new() };
-        let len = bytes.len() as u64;
-        let known = match contents {
-            Contents::Unreadable { .. } => {
-                examination.damage.push(Damage::new(DamageKind::Everything, 0, len));
-                return Ok(examination);
-            }
-            Contents::Known(Known { header: Header::Missing, .. }) => {
-                let unfinished = (len > 0).then_some(Damage::new(DamageKind::UnfinishedEnd, 0, len));
-                examination.damage.extend(unfinished);
-                return Ok(examination);
-            }
-            Contents::Known(known) => known,
-        };
-
-        let scanned = scan(bytes, known.first_frame(conversation.id).unwrap_or(0), known.epoch());
-        // Without a header that holds, what stands before the first frame is the header.
-        let header = (known.header == Header::Damaged).then_some(DamageKind::Header);
-        let kinds = header.into_iter().chain(std::iter::repeat(DamageKind::Middle));
-        let stretches = kinds.zip(&scanned.corrupt).map(|(kind, (start, end))| Damage::new(kind, *start, *end));
-        examination.damage.extend(stretches);
-        for frame in scanned.frames {
-            examination.take(frame, names)?;
-        }
-        examination.damage.sort_by_key(|damage| damage.offset);
-        let tail = match scanned.tail {
-            Tail::Clean => None,
-            Tail::Torn => Some(DamageKind::UnfinishedEnd),
-            Tail::Damaged => Some(DamageKind::End),
-        };
-        examination.damage.extend(tail.map(|kind| Damage::new(kind, scanned.end, len)));
-        Ok(examination)
-    }
-
-    fn take(&mut self, frame: Frame<'a>, names: &Names) -> Result<()> {
-        let Some(records) = records(&frame, names)? else {
-            self.frames.push((frame, None));
-            return Ok(());
-        };
-        let decoded =
-            records.and_then(|records| Ok((records.iter().collect::<std::result::Result<Vec<_>, _>>()?, records)));
-        match decoded {
-            Ok((messages, records)) => {
-                self.messages.extend(frame.header.seqs().zip(messages));
-                self.frames.push((frame, Some(records)));
-            }
-            Err(DecodeError) => {
-                self.damage.push(Damage::new(DamageKind::Undecodable, frame.header.offset, frame.header.end()));
-            }
-        }
-        Ok(())
-    }
+fn decode(frame: &Frame<'_>, names: &Names) -> Result<std::result::Result<Vec<Message>, DecodeError>> {
+    Ok(match records(frame, names)? {
+        None => Ok(Vec::new()),
+        Some(Err(error)) => Err(error),
+        Some(Ok(records)) => records.iter().collect(),
+    })
 }
 
 /// Looks for damage, and mends it if asked to.
 pub(super) fn repair(conversation: &Conversation<'_>, slot: &SlotRef<'_>, repair: Repair) -> Result<RepairReport> {
     let names = &slot.names;
     let mut report = RepairReport { messages: 0, damage: Vec::new(), set_aside: Vec::new() };
-    let look = |file: &dyn DiskFile| {
+    let mut look = |file: &dyn DiskFile, contents: &Contents| {
         let len = file.status().map_err(|source| names.io("look at", source))?.len;
-        read(file, 0, len).map_err(|source| names.io("read", source))
+        let bytes = read(file, 0, len).map_err(|source| names.io("read", source))?;
+        report.damage = examine(&bytes, contents, conversation, names, |_, messages| {
+            report.messages += messages.len() as u64;
+            Ok(())
+        })?;
+        Ok(bytes)
     };
     match repair {
         Repair::DryRun => {
             if let Some(locked) = slot.shared(conversation)? {
-                let bytes = look(&*locked.file)?;
-                let examination = Examination::of(&bytes, &locked.contents, conversation, names)?;
-                report.messages = examination.messages.len() as u64;
-                report.damage = examination.damage;
+                look(&*locked.file, &locked.contents)?;
             }
         }
         Repair::Apply => {
             let mut locked = slot.exclusive_existing(conversation)?;
-            let Some(OpenFile { file, contents: Some(contents), .. }) = locked.open_file() else {
-                return Ok(report);
-            };
-            let bytes = look(&**file)?;
-            let examination = Examination::of(&bytes, contents, conversation, names)?;
-            mend(conversation, slot, &mut locked, &examination, &mut report.set_aside)?;
-            report.messages = examination.messages.len() as u64;
-            report.damage = examination.damage;
+            if let Some(OpenFile { file, contents: Some(contents), .. }) = locked.open_file() {
+                let bytes = look(&**file, contents)?;
+                if !report.damage.is_empty() {
+                    mend(conversation, slot, &mut locked, &bytes, &mut report)?;
+                }
+            }
         }
     }
     Ok(report)
@@ -192,37 +176,40 @@ fn mend(
     conversation: &Conversation<'_>,
     slot: &SlotRef<'_>,
     locked: &mut Exclusive<'_>,
-    examination: &Examination<'_>,
-    asides: &mut Vec<PathBuf>,
+    bytes: &[u8],
+    report: &mut RepairReport,
 ) -> Result<()> {
-    let Some(OpenFile { file, contents, .. }) = locked.open_file().filter(|_| !examination.damage.is_empty()) else {
+    // Whoever comes next reads the file again.
+    let Some((file, contents)) =
+        locked.open_file().and_then(|open| Some((Arc::clone(&open.file), open.contents.take()?)))
+    else {
         return Ok(());
     };
     let only_the_end = |damage: &Damage| matches!(damage.kind, DamageKind::UnfinishedEnd | DamageKind::End);
-    // Whoever comes next reads the file again.
-    match contents.take() {
-        Some(Contents::Unreadable { .. }) => begin_anew(conversation, slot, &**file, asides).map(drop),
-        Some(Contents::Known(known)) if examination.damage.iter().all(only_the_end) => {
-            mend_end(conversation, slot, &**file, known, asides).map(drop)
+    let asides = &mut report.set_aside;
+    match contents {
+        Contents::Unreadable { .. } => begin_anew(conversation, slot, &*file, asides).map(drop),
+        Contents::Known(known) if report.damage.iter().all(only_the_end) => {
+            mend_end(conversation, slot, &*file, known, asides).map(drop)
         }
-        _ => {
-            for Damage { offset, end, .. } in &examination.damage {
-                asides.push(set_aside(conversation, &slot.names, &**file, *offset, Some(*end))?);
+        contents => {
+            for Damage { offset, end, .. } in &report.damage {
+                asides.push(set_aside(conversation, &slot.names, &*file, *offset, Some(*end))?);
             }
-            rewrite(conversation, slot, locked, &examination.frames)
+            rewrite(conversation, slot, locked, bytes, &contents)
         }
     }
 }
 
-/// Writes the frames that hold to a new file, which takes the conversation's name.
+/// Writes the frames that are intact to a new file, which takes the conversation's name.
 fn rewrite(
     conversation: &Conversation<'_>,
     slot: &SlotRef<'_>,
     locked: &mut Exclusive<'_>,
-    frames: &[(Frame<'_>, Option<Records<'_>>)],
+    bytes: &[u8],
+    contents: &Contents,
 ) -> Result<()> {
-    let (store, names) = (conversation.store, &slot.names);
-    let path = names.temporary();
+    let (store, path) = (conversation.store, slot.names.temporary());
     let failed = |operation| {
         let path = path.clone();
         move |source| io_error(operation, &path, source)
@@ -239,9 +226,18 @@ fn rewrite(
         if store.options.file_locks == FileLocks::Required {
             file.lock(Lock::Exclusive).map_err(failed("lock"))?;
         }
-        write_frames(conversation, &*file, frames, &failed)?;
+        let epoch = Epoch(store.disk.random());
+        let header = encode_header(conversation, FileHeader { epoch, flags: FileHeader::REPAIRED })?;
+        file.write_all_at(&header, 0).map_err(failed("write to"))?;
+        let mut next =
+            Rewritten { epoch, offset: header.len() as u64, ordinal: 0, newest_system: None, newest_user: None };
+        examine(bytes, contents, conversation, &slot.names, |frame, messages| {
+            let offset = next.offset;
+            let frame = next.frame(&frame, &messages);
+            file.write_all_at(&frame, offset).map_err(failed("write to"))
+        })?;
         file.sync().map_err(failed("sync"))?;
-        store.disk.rename(&path, names.data()).map_err(failed("rename"))
+        store.disk.rename(&path, slot.names.data()).map_err(failed("rename"))
     })();
     if let Err(error) = written {
         drop(file);
@@ -253,33 +249,34 @@ fn rewrite(
     store.sync_names()
 }
 
-fn write_frames<F: FnOnce(std::io::Error) -> Error>(
-    conversation: &Conversation<'_>,
-    file: &dyn DiskFile,
-    frames: &[(Frame<'_>, Option<Records<'_>>)],
-    failed: &impl Fn(&'static str) -> F,
-) -> Result<()> {
-    let epoch = Epoch(conversation.store.disk.random());
-    let header = encode_header(conversation, FileHeader { epoch, flags: FileHeader::REPAIRED })?;
-    file.write_all_at(&header, 0).map_err(failed("write to"))?;
-    let mut offset = header.len() as u64;
-    let (mut newest_system, mut newest_user) = (None, None);
-    for (ordinal, (frame, records)) in (0..).zip(frames) {
-        if let Some(records) = records {
-            let has = |wanted: fn(Role) -> bool| records.roles().any(wanted);
-            newest_system = if has(Role::is_system) { Some(offset) } else { newest_system };
-            newest_user = if has(|role| role == Role::User) { Some(offset) } else { newest_user };
+/// Where the next frame of a new file goes.
+struct Rewritten {
+    epoch: Epoch,
+    offset: u64,
+    ordinal: u32,
+    newest_system: Option<u64>,
+    newest_user: Option<u64>,
+}
+
+impl Rewritten {
+    /// The same messages, sequence numbers and time in their new place.
+    fn frame(&mut self, frame: &Frame<'_>, messages: &[Message]) -> Vec<u8> {
+        let Self { epoch, offset, ordinal, .. } = *self;
+        let has = |wanted: fn(Role) -> bool| messages.iter().any(|message| wanted(message.role()));
+        if has(Role::is_system) {
+            self.newest_system = Some(offset);
         }
-        let writer = FrameWriter::new(|payload| {
-            payload.extend(frame.payload);
-            Ok::<_, Error>(())
-        })?;
-        let (bytes, header, _) =
-            writer.finish(FrameHeader { epoch, offset, ordinal, newest_system, newest_user, ..frame.header });
-        file.write_all_at(&bytes, offset).map_err(failed("write to"))?;
-        offset = header.end();
+        if has(|role| role == Role::User) {
+            self.newest_user = Some(offset);
+        }
+        let (newest_system, newest_user) = (self.newest_system, self.newest_user);
+        let writer = FrameWriter::with_payload(frame.payload);
+        let header = FrameHeader { epoch, offset, ordinal, newest_system, newest_user, ..frame.header };
+        let (bytes, header, _) = writer.finish(header);
+        self.offset = header.end();
+        self.ordinal += 1;
+        bytes
     }
-    Ok(())
 }
 
 /// Copies a stretch of a file, or all from `start` on, to a file of its own beside it, durably.

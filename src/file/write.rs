@@ -41,9 +41,7 @@ impl Batch {
 pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<()> {
     let store = conversation.store;
     let mut locked = slot.exclusive(conversation)?;
-    let Some(open) = locked.open_file() else {
-        return Ok(()); // an exclusive lock creates the file
-    };
+    let open = locked.open_file().ok_or_else(|| slot.names.io("open", std::io::ErrorKind::NotFound.into()))?;
     let known = writable(conversation, slot, open)?;
     if store.options.durability == Durability::Disk && !open.name_is_durable {
         // Before the first byte, or the first of ours: else a power cut can take the file's name, and with it what was
@@ -95,7 +93,8 @@ fn writable(conversation: &Conversation<'_>, slot: &SlotRef<'_>, open: &mut Open
             mend_end(conversation, slot, &*open.file, known, &mut Vec::new())
         }
         Some(Contents::Unreadable { .. }) => begin_anew(conversation, slot, &*open.file, &mut Vec::new()),
-        None => Ok(Known::empty()), // whoever locks the file loads it
+        // Whoever locks the file looks at it. Writing without having done so could overwrite what is there.
+        None => Err(slot.names.io("look at", std::io::ErrorKind::InvalidData.into())),
     }
 }
 

@@ -244,6 +244,12 @@ impl FrameWriter {
         Ok(Self { bytes, payload_crc })
     }
 
+    /// For a payload that is encoded already.
+    pub(crate) fn with_payload(payload: &[u8]) -> Self {
+        let bytes = [&[0; HEADER_LEN], payload].concat();
+        Self { bytes, payload_crc: crc32c::crc32c(payload) }
+    }
+
     pub(crate) fn payload_len(&self) -> usize {
         self.bytes.len() - HEADER_LEN
     }

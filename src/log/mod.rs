@@ -10,7 +10,7 @@ mod scan;
 pub(crate) use frame::{Frame, FrameHeader, FrameWriter, TRAILER_LEN, Trailer};
 pub(crate) use header::{FileHeader, HeaderCheck, header_len};
 pub(crate) use record::{DecodeError, EncodeError, Records, encode};
-pub(crate) use scan::{LastFrame, Tail, classify_tail, last_frame, scan};
+pub(crate) use scan::{LastFrame, Scan, Stretch, Tail, classify_tail, last_frame};
 
 /// A random number that a file gets when it is created, and every frame in it repeats: bytes of another file, or of the file
 /// that had this name before, do not pass for this file's.

@@ -148,11 +148,6 @@ impl<'a> Records<'a> {
         self.starts.iter().map(|(start, _)| self.decode(*start))
     }
 
-    /// The roles of all messages, oldest first.
-    pub(crate) fn roles(&self) -> impl Iterator<Item = Role> {
-        self.starts.iter().map(|(_, role)| *role)
-    }
-
     /// The newest message whose role is wanted.
     pub(crate) fn newest(&self, wanted: impl Fn(Role) -> bool) -> Option<Result<Message, DecodeError>> {
         self.starts.iter().rfind(|(_, role)| wanted(*role)).map(|(start, _)| self.decode(*start))

@@ -17,46 +17,67 @@ pub(crate) enum Tail {
     Damaged,
 }
 
-/// A whole file, told apart.
+/// One stretch of a file.
 #[derive(Debug)]
-pub(crate) struct Scan<'a> {
-    /// The frames that hold, in order.
-    pub(crate) frames: Vec<Frame<'a>>,
-    /// Stretches that do not hold, with a frame that does behind them: start and end in bytes.
-    pub(crate) corrupt: Vec<(u64, u64)>,
-    /// Where the last frame that holds ends; without any, where the first would have begun.
-    pub(crate) end: u64,
-    pub(crate) tail: Tail,
+pub(crate) enum Stretch<'a> {
+    /// A frame that holds.
+    Frame(Frame<'a>),
+    /// Bytes that do not hold, from start to end, with a frame that does behind them.
+    Corrupt(u64, u64),
 }
 
-/// Tells a whole file apart. `start` is the end of its header, or 0 where the header does not hold.
-pub(crate) fn scan(bytes: &[u8], start: u64, epoch: Option<Epoch>) -> Scan<'_> {
-    let mut frames: Vec<Frame<'_>> = Vec::new();
-    let mut corrupt = Vec::new();
-    let mut end = start;
-    while let Some(frame) = next_frame(bytes, end, epoch, frames.last()) {
-        if frame.header.offset > end {
-            corrupt.push((end, frame.header.offset));
-        }
-        end = frame.header.end();
-        frames.push(frame);
+/// Tells a whole file apart, stretch by stretch.
+#[derive(Debug)]
+pub(crate) struct Scan<'a> {
+    bytes: &'a [u8],
+    epoch: Option<Epoch>,
+    /// The end of the stretches so far.
+    end: u64,
+    /// The last frame's ordinal: those behind it have higher ones.
+    ordinal: Option<u32>,
+    /// The frame behind a corrupt stretch.
+    next: Option<Frame<'a>>,
+}
+
+impl<'a> Scan<'a> {
+    /// Begins at the end of the file header, or at 0 where that does not hold.
+    pub(crate) fn new(bytes: &'a [u8], start: u64, epoch: Option<Epoch>) -> Self {
+        Self { bytes, epoch, end: start, ordinal: None, next: None }
     }
-    let tail = classify_tail(from(bytes, end), end, epoch);
-    Scan { frames, corrupt, end, tail }
+
+    /// When there are no more stretches: where the last frame that holds ends, and what is behind it.
+    pub(crate) fn tail(&self) -> (u64, Tail) {
+        (self.end, classify_tail(from(self.bytes, self.end), self.end, self.epoch))
+    }
+}
+
+impl<'a> Iterator for Scan<'a> {
+    type Item = Stretch<'a>;
+
+    fn next(&mut self) -> Option<Stretch<'a>> {
+        let start = self.end;
+        let frame = match self.next.take() {
+            Some(frame) => frame,
+            None => next_frame(self.bytes, start, self.epoch, self.ordinal)?,
+        };
+        if frame.header.offset > start {
+            self.end = frame.header.offset;
+            self.next = Some(frame);
+            return Some(Stretch::Corrupt(start, self.end));
+        }
+        self.end = frame.header.end();
+        self.ordinal = Some(frame.header.ordinal);
+        Some(Stretch::Frame(frame))
+    }
 }
 
 /// The first frame at or after `position` that holds and comes after the one before.
-fn next_frame<'a>(
-    bytes: &'a [u8],
-    position: u64,
-    epoch: Option<Epoch>,
-    before: Option<&Frame<'_>>,
-) -> Option<Frame<'a>> {
+fn next_frame(bytes: &[u8], position: u64, epoch: Option<Epoch>, ordinal: Option<u32>) -> Option<Frame<'_>> {
     let mut position = position;
     loop {
         let rest = from(bytes, position);
         let frame = Frame::parse(rest, position, epoch)
-            .filter(|frame| before.is_none_or(|before| frame.header.ordinal > before.header.ordinal));
+            .filter(|frame| ordinal.is_none_or(|ordinal| frame.header.ordinal > ordinal));
         if frame.is_some() {
             return frame;
         }
@@ -157,8 +178,25 @@ mod tests {
         (bytes, offsets)
     }
 
-    fn ordinals(scan: &Scan<'_>) -> Vec<u32> {
-        scan.frames.iter().map(|frame| frame.header.ordinal).collect()
+    /// The ordinals of the frames that hold, the corrupt stretches, and the tail.
+    struct Found {
+        ordinals: Vec<u32>,
+        corrupt: Vec<(u64, u64)>,
+        end: u64,
+        tail: Tail,
+    }
+
+    fn scan(bytes: &[u8], start: u64, epoch: Option<Epoch>) -> Found {
+        let mut scan = Scan::new(bytes, start, epoch);
+        let (mut ordinals, mut corrupt) = (Vec::new(), Vec::new());
+        for stretch in &mut scan {
+            match stretch {
+                Stretch::Frame(frame) => ordinals.push(frame.header.ordinal),
+                Stretch::Corrupt(start, end) => corrupt.push((start, end)),
+            }
+        }
+        let (end, tail) = scan.tail();
+        Found { ordinals, corrupt, end, tail }
     }
 
     fn found(bytes: &[u8], offset: u64) -> Option<u32> {
@@ -175,7 +213,7 @@ mod tests {
             bytes.truncate(offsets[3] as usize);
             bytes.resize(bytes.len() + zeros, 0);
             let scan = scan(&bytes, 3, Some(EPOCH));
-            assert_eq!(ordinals(&scan), [0, 1, 2]);
+            assert_eq!(scan.ordinals, [0, 1, 2]);
             assert_eq!((scan.corrupt.len(), scan.end, scan.tail), (0, offsets[3], Tail::Clean));
             assert_eq!(found(&bytes, 3), Some(2));
         }
@@ -190,7 +228,7 @@ mod tests {
             let scan = scan(&bytes, 3, Some(EPOCH));
             let hit = (0..3).find(|frame| (at as u64) < offsets[frame + 1]).unwrap();
             let expected: Vec<u32> = (0..3).filter(|frame| *frame != hit as u32).collect();
-            assert_eq!(ordinals(&scan), expected, "{at}");
+            assert_eq!(scan.ordinals, expected, "{at}");
             if hit == 2 {
                 assert_eq!((scan.corrupt.len(), scan.end), (0, offsets[2]));
                 assert_eq!(scan.tail, Tail::Damaged, "{at}");
@@ -208,7 +246,7 @@ mod tests {
         let (whole, offsets) = file(&[b"one", b"two"]);
         for cut in offsets[1] as usize + 1..whole.len() {
             let scan = scan(&whole[..cut], 3, Some(EPOCH));
-            assert_eq!((ordinals(&scan), scan.end, scan.tail), (vec![0], offsets[1], Tail::Torn), "{cut}");
+            assert_eq!((scan.ordinals, scan.end, scan.tail), (vec![0], offsets[1], Tail::Torn), "{cut}");
             assert_eq!(found(&whole[..cut], 3), Some(0), "{cut}");
         }
     }
@@ -232,15 +270,15 @@ mod tests {
         // Doubled: the copy knows another offset.
         let doubled = [&whole[..], frame(1)].concat();
         let doubled = scan(&doubled, 3, Some(EPOCH));
-        assert_eq!((ordinals(&doubled), doubled.tail), (vec![0, 1], Tail::Damaged));
+        assert_eq!((doubled.ordinals, doubled.tail), (vec![0, 1], Tail::Damaged));
         // Swapped.
         let swapped = [b"hdr", frame(1), frame(0)].concat();
-        assert_eq!(ordinals(&scan(&swapped, 3, Some(EPOCH))), [0; 0]);
+        assert_eq!(scan(&swapped, 3, Some(EPOCH)).ordinals, [0; 0]);
         // Of another epoch.
-        assert_eq!(ordinals(&scan(&whole, 3, Some(Epoch(78)))), [0; 0]);
+        assert_eq!(scan(&whole, 3, Some(Epoch(78))).ordinals, [0; 0]);
         // Inside a payload.
         let (nested, _) = file(&[b"one", &whole]);
-        assert_eq!(ordinals(&scan(&nested, 3, Some(EPOCH))), [0, 1]);
+        assert_eq!(scan(&nested, 3, Some(EPOCH)).ordinals, [0, 1]);
     }
 
     #[test]
