@@ -81,19 +81,20 @@ pub enum Error {
     },
 
     /// Something exceeds a limit. Nothing was stored.
-    #[error("{what} is too large: {size} bytes, and the limit is {limit}")]
+    #[error("{what} is {size}, and the limit is {limit}")]
     TooLarge {
-        /// What is too large.
+        /// What is too large, and the unit it is counted in.
         what: &'static str,
-        /// Its size in bytes.
+        /// Its size.
         size: u64,
-        /// The limit in bytes.
+        /// The limit.
         limit: u64,
     },
 
     /// A failed write could not be taken back, so this conversation takes no more work.
     ///
-    /// What was acknowledged is on disk. Open the store again, or clear the conversation.
+    /// What was acknowledged before is on disk. Whether the batch that failed is there too is not known until the store is
+    /// opened again, or the conversation is cleared.
     #[error("{path} is out of use after a failed write that could not be taken back; open the store again", path = path.display())]
     Poisoned {
         /// The file of the conversation.

@@ -2,10 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
 
 use crate::error::Result;
+use crate::history::{
+    Appended, ChatHistory, ConversationSummary, Cursor, Entry, HistoryRange, Page, PageRequest, Verification,
+};
 use crate::memory::{ChatMemory, check_batch, check_id};
 use crate::message::{Message, Role};
 use crate::window::Window;
@@ -28,11 +33,17 @@ pub struct InMemoryChatMemory {
     /// A reader takes a conversation's `Arc` out and works on it without holding up the map; a writer that meets such a
     /// reader copies the list, which is a reference count a message.
     conversations: DashMap<String, Arc<Conversation>>,
+    /// Counts writes, to tell which conversation was written last.
+    clock: AtomicU64,
 }
 
 #[derive(Clone, Default)]
 struct Conversation {
     messages: Vec<Message>,
+    /// When each message was recorded.
+    recorded_at: Vec<SystemTime>,
+    /// The moment of the last write, on the memory's own clock.
+    written: u64,
     /// Where the newest system and user messages are, so that a view costs what it shows.
     newest_system: Option<usize>,
     newest_user: Option<usize>,
@@ -48,30 +59,23 @@ impl InMemoryChatMemory {
     pub fn builder() -> InMemoryChatMemoryBuilder {
         InMemoryChatMemoryBuilder::default()
     }
+
+    /// What there is of a conversation; an unknown one is empty.
+    fn conversation(&self, id: &str) -> Result<Arc<Conversation>> {
+        check_id(id)?;
+        Ok(self.conversations.get(id).map(|entry| Arc::clone(&entry)).unwrap_or_default())
+    }
 }
 
 impl ChatMemory for InMemoryChatMemory {
     fn add(&self, conversation_id: &str, messages: &[Message]) -> Result<()> {
-        check_id(conversation_id)?;
-        check_batch(messages)?;
-        if messages.is_empty() {
-            return Ok(());
-        }
-        let mut conversation = match self.conversations.get_mut(conversation_id) {
-            Some(known) => known,
-            None => self.conversations.entry(conversation_id.to_owned()).or_default(),
-        };
-        Arc::make_mut(&mut conversation).extend(messages);
-        Ok(())
+        self.append(conversation_id, messages).map(drop)
     }
 
     fn get(&self, conversation_id: &str) -> Result<Vec<Message>> {
-        check_id(conversation_id)?;
-        let Some(conversation) = self.conversations.get(conversation_id).map(|entry| Arc::clone(&entry)) else {
-            return Ok(Vec::new());
-        };
+        let conversation = self.conversation(conversation_id)?;
         Ok(match &self.window {
-            Some(window) => conversation.view(window),
+            Some(window) => conversation.view(window, conversation.messages.len()),
             None => conversation.messages.clone(),
         })
     }
@@ -83,8 +87,74 @@ impl ChatMemory for InMemoryChatMemory {
     }
 }
 
+impl ChatHistory for InMemoryChatMemory {
+    fn append(&self, conversation_id: &str, messages: &[Message]) -> Result<Appended> {
+        check_id(conversation_id)?;
+        check_batch(messages)?;
+        let recorded_at = now();
+        if messages.is_empty() {
+            let next = self.conversation(conversation_id)?.messages.len() as u64;
+            return Ok(Appended::new(next..next, recorded_at));
+        }
+        let mut conversation = match self.conversations.get_mut(conversation_id) {
+            Some(known) => known,
+            None => self.conversations.entry(conversation_id.to_owned()).or_default(),
+        };
+        let first = conversation.messages.len() as u64;
+        let written = self.clock.fetch_add(1, Ordering::Relaxed);
+        Arc::make_mut(&mut conversation).extend(messages, recorded_at, written);
+        Ok(Appended::new(first..first + messages.len() as u64, recorded_at))
+    }
+
+    fn history(&self, conversation_id: &str, range: HistoryRange) -> Result<Vec<Entry>> {
+        let conversation = self.conversation(conversation_id)?;
+        let entries = (0..).zip(&conversation.recorded_at).zip(&conversation.messages);
+        let mut entries: Vec<Entry> = entries
+            .filter(|((seq, _), _)| range.bounds().contains(seq))
+            .map(|((seq, recorded_at), message)| Entry::new(seq, *recorded_at, message.clone()))
+            .collect();
+        if range.is_last() {
+            entries.drain(..entries.len().saturating_sub(range.count()));
+        }
+        entries.truncate(range.count());
+        Ok(entries)
+    }
+
+    fn conversations(&self, page: &PageRequest) -> Result<Page<ConversationSummary>> {
+        let limit = page.checked_limit()?;
+        let mut all: Vec<(u64, String)> =
+            self.conversations.iter().map(|entry| (entry.written, entry.key().clone())).collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        if let Some(cursor) = page.cursor() {
+            // Each write has a moment of its own, so the moment alone is the place.
+            all.retain(|(written, _)| *written < cursor.written());
+        }
+        let next = all.get(limit.saturating_sub(1)).filter(|_| all.len() > limit);
+        let next = next.map(|(written, _)| Cursor::new(*written, ""));
+        all.truncate(limit);
+        let summaries = all.into_iter().filter_map(|(_, id)| {
+            let conversation = self.conversations.get(&id).map(|entry| Arc::clone(&entry))?;
+            Some(conversation.summary(id))
+        });
+        Ok(Page::new(summaries.collect(), next, Vec::new()))
+    }
+
+    fn view_at(&self, conversation_id: &str, seq: u64, window: &Window) -> Result<Vec<Message>> {
+        window.check()?;
+        let conversation = self.conversation(conversation_id)?;
+        let len = usize::try_from(seq).unwrap_or(usize::MAX).saturating_add(1).min(conversation.messages.len());
+        Ok(conversation.view(window, len))
+    }
+
+    fn verify(&self, conversation_id: &str) -> Result<Verification> {
+        let conversation = self.conversation(conversation_id)?;
+        let (messages, bytes) = (conversation.messages.len() as u64, conversation.bytes());
+        Ok(Verification { messages, bytes, ..Verification::default() })
+    }
+}
+
 impl Conversation {
-    fn extend(&mut self, messages: &[Message]) {
+    fn extend(&mut self, messages: &[Message], recorded_at: SystemTime, written: u64) {
         for message in messages {
             let position = Some(self.messages.len());
             match message.role() {
@@ -93,19 +163,42 @@ impl Conversation {
                 _ => {}
             }
             self.messages.push(message.clone());
+            self.recorded_at.push(recorded_at);
         }
+        self.written = written;
     }
 
-    fn view(&self, window: &Window) -> Vec<Message> {
-        let at = |position: Option<usize>| position.and_then(|position| self.messages.get(position)).cloned();
-        let mut selection = window.select(at(self.newest_system), at(self.newest_user));
-        for (position, message) in self.messages.iter().enumerate().rev() {
-            if selection.push(position as u64, message.clone()).is_break() {
-                break;
-            }
+    /// What a window shows of the first `len` messages.
+    fn view(&self, window: &Window, len: usize) -> Vec<Message> {
+        let Some(messages) = self.messages.get(..len) else {
+            return Vec::new();
+        };
+        if len < self.messages.len() {
+            return window.view(messages);
         }
-        selection.finish()
+        let at = |position: Option<usize>| position.and_then(|position| messages.get(position)).cloned();
+        let selection = window.select(at(self.newest_system), at(self.newest_user));
+        selection.finish_with(messages.iter().enumerate().rev().map(|(seq, message)| (seq as u64, message.clone())))
     }
+
+    fn bytes(&self) -> u64 {
+        self.messages.iter().map(|message| message.text().len() as u64).sum()
+    }
+
+    fn summary(&self, id: String) -> ConversationSummary {
+        let mut summary = ConversationSummary::new(id);
+        summary.messages = self.messages.len() as u64;
+        summary.bytes = self.bytes();
+        summary.created = self.recorded_at.first().copied();
+        summary.updated = self.recorded_at.last().copied();
+        summary
+    }
+}
+
+/// The time in whole microseconds, as every store keeps it.
+fn now() -> SystemTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(since.as_micros()).unwrap_or_default())
 }
 
 impl fmt::Debug for InMemoryChatMemory {
@@ -153,6 +246,6 @@ impl InMemoryChatMemoryBuilder {
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) for a window of 0, or a step of 0.
     pub fn build(self) -> Result<InMemoryChatMemory> {
         let window = Window::from_options(self.window, self.step)?;
-        Ok(InMemoryChatMemory { window, conversations: DashMap::new() })
+        Ok(InMemoryChatMemory { window, ..InMemoryChatMemory::new() })
     }
 }

@@ -53,6 +53,7 @@
 pub mod disk;
 mod error;
 mod file;
+mod history;
 mod in_memory;
 mod log;
 mod memory;
@@ -61,8 +62,10 @@ pub mod transcript;
 mod window;
 
 pub use error::{Error, Result};
-pub use file::{
-    Damage, DamageKind, Durability, FileChatMemory, FileChatMemoryBuilder, FileLocks, Recovery, Repair, RepairReport,
+pub use file::{Durability, FileChatMemory, FileChatMemoryBuilder, FileLocks, Recovery, Repair, RepairReport};
+pub use history::{
+    Appended, ChatHistory, ConversationSummary, Cursor, Damage, DamageKind, Entry, HistoryRange, Page, PageRequest,
+    Problem, Verification,
 };
 pub use in_memory::{InMemoryChatMemory, InMemoryChatMemoryBuilder};
 pub use memory::ChatMemory;

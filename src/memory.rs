@@ -66,7 +66,8 @@ pub trait ChatMemory: Send + Sync {
     ///
     /// # Errors
     ///
-    /// An error means that none of them was stored. [`Error::InvalidConversationId`] for a blank id,
+    /// An error means that none of them was stored, but for [`Error::Poisoned`], after which that is not known.
+    /// [`Error::InvalidConversationId`] for a blank id,
     /// [`Error::InvalidMessage`] for a message that could not come back equal, and whatever keeps a backend from storing.
     fn add(&self, conversation_id: &str, messages: &[Message]) -> Result<()>;
 

@@ -32,8 +32,8 @@ pub trait Disk: Send + Sync + Debug {
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Which file a path names now.
-    fn identity(&self, path: &Path) -> io::Result<Identity>;
+    /// Which file a path names now, and what is known of it.
+    fn status(&self, path: &Path) -> io::Result<Status>;
 
     /// A number that no file has had before.
     fn random(&self) -> u64;
@@ -47,7 +47,7 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Gives the lock back.
     fn unlock(&self) -> io::Result<()>;
 
-    /// Length, links and identity.
+    /// What is known of the file.
     fn status(&self) -> io::Result<Status>;
 
     /// Fills `buffer` from `offset` on, as far as the file goes; the number of bytes read.
@@ -85,13 +85,13 @@ pub enum Lock {
     Exclusive,
 }
 
-/// What is known of an open file.
+/// What is known of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// Length in bytes.
     pub len: u64,
-    /// How many names the file has; 0 once it is removed.
-    pub links: u64,
+    /// When it was written last, in nanoseconds since 1970.
+    pub modified: u64,
     /// Which file it is.
     pub identity: Identity,
 }

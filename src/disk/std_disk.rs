@@ -60,8 +60,8 @@ impl Disk for StdDisk {
         system::sync_dir(dir)
     }
 
-    fn identity(&self, path: &Path) -> io::Result<Identity> {
-        fs::symlink_metadata(path).map(|metadata| system::status(&metadata).identity)
+    fn status(&self, path: &Path) -> io::Result<Status> {
+        fs::symlink_metadata(path).map(|metadata| status(&metadata))
     }
 
     fn random(&self) -> u64 {
@@ -86,7 +86,7 @@ impl DiskFile for StdFile {
     }
 
     fn status(&self) -> io::Result<Status> {
-        self.0.metadata().map(|metadata| system::status(&metadata))
+        self.0.metadata().map(|metadata| status(&metadata))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -121,6 +121,12 @@ impl DiskFile for StdFile {
     }
 }
 
+fn status(metadata: &fs::Metadata) -> Status {
+    let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let modified = u64::try_from(since_1970.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+    Status { len: metadata.len(), modified, identity: system::identity(metadata) }
+}
+
 /// Calls again what a signal interrupted.
 fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
@@ -133,7 +139,7 @@ fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 
 #[cfg(unix)]
 mod system {
-    use super::{File, Identity, OpenOptions, Path, Status, fs, io};
+    use super::{File, Identity, OpenOptions, Path, fs, io};
     use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 
     use rustix::fs::OFlags;
@@ -151,9 +157,8 @@ mod system {
         File::open(dir)?.sync_all()
     }
 
-    pub(super) fn status(metadata: &fs::Metadata) -> Status {
-        let identity = Identity { device: metadata.dev(), inode: metadata.ino() };
-        Status { len: metadata.len(), links: metadata.nlink(), identity }
+    pub(super) fn identity(metadata: &fs::Metadata) -> Identity {
+        Identity { device: metadata.dev(), inode: metadata.ino() }
     }
 
     pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -165,10 +170,10 @@ mod system {
     }
 }
 
-/// Compiles and works, without promises of durability: a directory cannot be synced, and links are not counted.
+/// Compiles and works, without promises of durability: a directory cannot be synced, and files are not told apart.
 #[cfg(windows)]
 mod system {
-    use super::{File, Identity, OpenOptions, Path, Status, fs, io};
+    use super::{File, Identity, OpenOptions, Path, fs, io};
     use std::os::windows::fs::FileExt;
 
     pub(super) fn create_private_dir(dir: &Path) -> io::Result<()> {
@@ -181,8 +186,8 @@ mod system {
         Ok(())
     }
 
-    pub(super) fn status(metadata: &fs::Metadata) -> Status {
-        Status { len: metadata.len(), links: 1, identity: Identity { device: 0, inode: 0 } }
+    pub(super) fn identity(_: &fs::Metadata) -> Identity {
+        Identity { device: 0, inode: 0 }
     }
 
     pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -12,7 +12,7 @@ use crate::log::{
 };
 
 /// A conversation that someone asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Conversation<'a> {
     pub(super) store: &'a Store,
     pub(super) id: &'a str,
@@ -120,7 +120,7 @@ impl Contents {
 }
 
 /// Some bytes of a file, read together.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
@@ -222,8 +222,9 @@ fn find_last_frame(
     loop {
         let bytes = read(file, from, len)?;
         let found = match last_frame(&bytes, from, start, epoch) {
-            LastFrame::Before(begin) => {
-                from = begin.max(len.saturating_sub((len - from).saturating_mul(4))).max(start);
+            // Four times as much, whatever the bytes say of where it begins: they may say it again and again.
+            LastFrame::Before => {
+                from = len.saturating_sub((len - from).saturating_mul(4)).max(start);
                 continue;
             }
             LastFrame::Found(frame) => Some(Last::new(frame.header, frame.trailer)),

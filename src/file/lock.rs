@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -9,15 +10,15 @@ use super::Store;
 use super::conversation::{Contents, Conversation, Piece, load};
 use super::names::Names;
 use super::options::FileLocks;
-use crate::disk::{DiskFile, Lock, Open, Status};
+use crate::disk::{DiskFile, Identity, Lock, Open, Status};
 use crate::error::{Error, Result};
 
 /// What the threads of this process share of one conversation.
 ///
 /// A file lock belongs to the open file, not to a thread, and a second one replaces the first. So the slot has one file and
 /// one lock on it: the first of several readers takes the shared lock, the last gives it back, and a writer waits until
-/// there are no readers and then keeps the state's mutex as long as it works. No reader joins while a writer waits.
-#[derive(Debug)]
+/// there are no readers and then keeps the state's mutex as long as it works. No reader joins while a writer waits, and
+/// none when the lock was held for a while: else readers that overlap would keep the writers of other processes out.
 pub(super) struct Slot {
     pub(super) names: Names,
     state: Mutex<State>,
@@ -26,17 +27,26 @@ pub(super) struct Slot {
     pub(super) used_at: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     readers: usize,
     waiting_writers: usize,
+    /// Since when the readers hold the file lock.
+    shared_since: Option<Instant>,
+    /// Until when no new reader takes the file lock.
+    closed_until: Option<Instant>,
     open: Option<OpenFile>,
 }
 
+/// How long readers may join before the file lock is given back, and how long others then have to take it.
+const LONGEST_SHARE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// The conversation's file, open.
-#[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) file: Arc<dyn DiskFile>,
+    /// Which file it is; no other can be as long as it is open.
+    identity: Identity,
     writable: bool,
     /// Whether this store has made sure that the file's name survives the loss of power.
     pub(super) name_is_durable: bool,
@@ -65,19 +75,29 @@ impl Slot {
     /// Locks the conversation for reading; `None` where there is no file.
     pub(super) fn shared(&self, conversation: &Conversation<'_>) -> Result<Option<Shared<'_>>> {
         let mut state = self.state.lock();
-        while state.waiting_writers > 0 {
-            self.changed.wait(&mut state);
+        loop {
+            let is_old = || state.shared_since.is_some_and(|since| since.elapsed() > LONGEST_SHARE);
+            if state.waiting_writers > 0 || (state.readers > 0 && is_old()) {
+                self.changed.wait(&mut state);
+            } else if let Some(until) = state.closed_until.filter(|until| Instant::now() < *until) {
+                self.changed.wait_until(&mut state, until);
+            } else {
+                break;
+            }
         }
         // While there are readers the file lock is held, so what they know still holds.
         let mut ending = None;
         if state.readers == 0 {
+            state.closed_until = None;
+            state.shared_since = Some(Instant::now());
             match lock_and_load(&mut state.open, conversation, &self.names, Lock::Shared, Missing::Leave)? {
                 Locked::No => return Ok(None),
                 Locked::Yes(read) => ending = read,
             }
         }
         let State { open: Some(OpenFile { file, contents: Some(contents), .. }), .. } = &*state else {
-            return Ok(None);
+            // Never an empty conversation for want of knowing.
+            return Err(self.names.io("look at", std::io::ErrorKind::NotFound.into()));
         };
         let (file, contents) = (Arc::clone(file), contents.clone());
         state.readers += 1;
@@ -117,7 +137,6 @@ impl Slot {
 }
 
 /// A conversation locked for reading.
-#[derive(Debug)]
 pub(super) struct Shared<'a> {
     slot: &'a Slot,
     locks: FileLocks,
@@ -133,6 +152,8 @@ impl Drop for Shared<'_> {
         state.readers -= 1;
         if state.readers == 0 {
             release(&mut state.open, self.locks);
+            let was_long = state.shared_since.take().is_some_and(|since| since.elapsed() > LONGEST_SHARE);
+            state.closed_until = was_long.then(|| Instant::now() + PAUSE);
         }
         drop(state);
         self.slot.changed.notify_all();
@@ -140,7 +161,6 @@ impl Drop for Shared<'_> {
 }
 
 /// A conversation locked for writing.
-#[derive(Debug)]
 pub(super) struct Exclusive<'a> {
     slot: &'a Slot,
     locks: FileLocks,
@@ -159,8 +179,8 @@ impl Exclusive<'_> {
     }
 
     /// Goes on with another file, which is locked already, in the place of the old one.
-    pub(super) fn replace(&mut self, file: Arc<dyn DiskFile>) {
-        self.state.open = Some(OpenFile { file, writable: true, name_is_durable: true, contents: None });
+    pub(super) fn replace(&mut self, file: Arc<dyn DiskFile>, identity: Identity) {
+        self.state.open = Some(OpenFile { file, identity, writable: true, name_is_durable: false, contents: None });
     }
 }
 
@@ -238,12 +258,12 @@ fn lock(
         if open.is_none() {
             *open = open_file(store, names, how, missing)?;
         }
-        let Some(OpenFile { file, .. }) = open else {
+        let Some(locked) = open else {
             return Ok(None);
         };
-        match lock_file(store, names, &**file, how) {
+        match lock_file(store, names, locked, how) {
             Ok(Some(status)) => return Ok(Some(status)),
-            // Another process has removed or replaced it while we waited: what we have open is not the conversation any more.
+            // Somebody has removed or replaced it: what we have open is not the conversation any more.
             Ok(None) => *open = None,
             Err(error) => {
                 *open = None;
@@ -253,23 +273,17 @@ fn lock(
     }
 }
 
-/// Locks an open file; `None` where it no longer has its name.
-fn lock_file(store: &Store, names: &Names, file: &dyn DiskFile, how: Lock) -> Result<Option<Status>> {
+/// Locks an open file; `None` where the conversation's name does not mean it any more. Nothing but the name says so: a file
+/// that lost it may have another, be it a backup's.
+fn lock_file(store: &Store, names: &Names, open: &OpenFile, how: Lock) -> Result<Option<Status>> {
     if store.options.file_locks == FileLocks::Required {
-        file.lock(how).map_err(|source| names.io("lock", explained(source)))?;
+        open.file.lock(how).map_err(|source| names.io("lock", explained(source)))?;
     }
-    let status = file.status().map_err(|source| names.io("look at", source))?;
-    let has_its_name = match status.links {
-        0 => false,
-        1 => true,
-        // A second name, such as a backup made by linking: the first may be gone meanwhile, or mean another file.
-        _ => match store.disk.identity(names.data()) {
-            Ok(identity) => identity == status.identity,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-            Err(source) => return Err(names.io("look at", source)),
-        },
-    };
-    Ok(has_its_name.then_some(status))
+    match store.disk.status(names.data()) {
+        Ok(status) => Ok((status.identity == open.identity).then_some(status)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(names.io("look at", source)),
+    }
 }
 
 fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Result<Option<OpenFile>> {
@@ -284,7 +298,10 @@ fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Resul
         opened => (opened, true),
     };
     match file {
-        Ok(file) => Ok(Some(OpenFile { file: file.into(), writable, name_is_durable: false, contents: None })),
+        Ok(file) => {
+            let identity = file.status().map_err(|source| names.io("look at", source))?.identity;
+            Ok(Some(OpenFile { file: file.into(), identity, writable, name_is_durable: false, contents: None }))
+        }
         Err(error) if error.kind() == NotFound && missing == Missing::Leave => Ok(None),
         Err(source) => Err(names.io("open", source)),
     }

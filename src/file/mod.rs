@@ -1,5 +1,6 @@
 //! The memory on disk: one file per conversation, appended to and never rewritten.
 
+mod catalogue;
 mod conversation;
 mod lock;
 mod names;
@@ -14,21 +15,27 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use dashmap::DashMap;
 
 pub use options::{Durability, FileChatMemoryBuilder, FileLocks, Recovery};
-pub use recover::{Damage, DamageKind, Repair, RepairReport};
+pub use recover::{Repair, RepairReport};
 
-use self::conversation::{Conversation, check_header, other_conversation};
+use self::catalogue::Catalogue;
+use self::conversation::{Contents, Conversation, Known, check_header, other_conversation};
 use self::names::{Key, Names};
 use self::options::Options;
 use self::slots::{SlotRef, Slots};
 use crate::disk::Disk;
 use crate::error::{Error, Result, is_out_of_handles};
-use crate::log::HeaderCheck;
+use crate::history::{
+    Appended, ChatHistory, ConversationSummary, Entry, HistoryRange, Page, PageRequest, Verification,
+};
+use crate::log::{FrameHeader, HeaderCheck};
 use crate::memory::{ChatMemory, check_batch, check_id};
 use crate::message::Message;
+use crate::window::Window;
 
 /// A [`ChatMemory`] on disk that survives restarts, crashes and the loss of power.
 ///
@@ -56,12 +63,12 @@ use crate::message::Message;
 /// With [`Durability::Disk`], the default, an `add` that returned survives `kill -9` and the loss of power. A batch is all
 /// or nothing. A failed `add` leaves the file as it was. A crash in the middle of an `add` leaves an unfinished end, which
 /// readers skip with a warning, and which the next writer copies to a file beside the conversation before it cuts it off.
-/// Damage anywhere is detected by checksums; with [`Recovery::Salvage`], the default, what is intact is still read. No byte is
-/// ever thrown away without a copy, except by [`clear`](ChatMemory::clear). `docs/durability.md` has the whole list, with
+/// Damage anywhere is detected by checksums; with [`Recovery::Salvage`], the default, what is intact is still read. Nothing that
+/// may have been a message is cut off without a copy, except by [`clear`](ChatMemory::clear). `docs/durability.md` has the whole list, with
 /// what is not promised.
 ///
-/// Conversations are not encrypted: the directory is for its owner alone (mode 0700, files 0600), and a conversation's id is
-/// in its file in clear.
+/// Conversations are not encrypted: a directory that it creates is for its owner alone (mode 0700, files 0600; one that exists
+/// keeps its mode), and a conversation's id is in its file in clear.
 ///
 /// Neither the messages nor an id are ever written to a log, an error or `Debug` output; a path shows the id's sha256.
 #[doc(alias = "FileBasedChatMemory")]
@@ -75,6 +82,7 @@ struct Store {
     root: PathBuf,
     options: Options,
     slots: Slots,
+    catalogue: Catalogue,
     /// Conversations in which a failed write could not be taken back. Remembered here, not in their slots, which go.
     poisoned: DashMap<Key, ()>,
     /// Whether the directory's own name was made durable.
@@ -100,9 +108,16 @@ impl FileChatMemory {
         // A later change of the working directory must not move the store.
         let root = std::path::absolute(&root).map_err(|source| io_error("resolve", &root, source))?;
         disk.create_dir(&root).map_err(|source| io_error("create", &root, source))?;
-        let slots = Slots::new(options.max_open_files);
-        let root_is_durable = AtomicBool::new(false);
-        Ok(Self { store: Store { disk, root, options, slots, poisoned: DashMap::new(), root_is_durable } })
+        let store = Store {
+            disk,
+            root,
+            slots: Slots::new(options.max_open_files),
+            options,
+            catalogue: Catalogue::default(),
+            poisoned: DashMap::new(),
+            root_is_durable: AtomicBool::new(false),
+        };
+        Ok(Self { store })
     }
 
     /// The directory of the store, as an absolute path.
@@ -129,11 +144,25 @@ impl FileChatMemory {
     ///
     /// # Errors
     ///
-    /// As [`get`](ChatMemory::get); after an error the conversation is as it was.
+    /// As [`get`](ChatMemory::get). After an error no intact message is lost; some of the work may have been done, and a
+    /// repair can be tried again.
     pub fn repair(&self, conversation_id: &str, repair: Repair) -> Result<RepairReport> {
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
         recover::repair(&conversation, &slot, repair)
+    }
+
+    /// Appends messages; the header of their frame, or `None` where there were none.
+    fn write(&self, conversation_id: &str, messages: &[Message]) -> Result<Option<FrameHeader>> {
+        let conversation = self.conversation(conversation_id)?;
+        check_batch(messages)?;
+        if messages.is_empty() {
+            return Ok(None);
+        }
+        // Encoded before anyone is kept waiting.
+        let batch = write::Batch::encode(messages, self.store.options.max_batch_bytes)?;
+        let slot = self.slot(&conversation);
+        write::append(&conversation, &slot, batch).map(Some)
     }
 
     fn conversation<'a>(&'a self, id: &'a str) -> Result<Conversation<'a>> {
@@ -148,23 +177,18 @@ impl FileChatMemory {
 
 impl ChatMemory for FileChatMemory {
     fn add(&self, conversation_id: &str, messages: &[Message]) -> Result<()> {
-        let conversation = self.conversation(conversation_id)?;
-        check_batch(messages)?;
-        if messages.is_empty() {
-            return Ok(());
-        }
-        // Encoded before anyone is kept waiting.
-        let batch = write::Batch::encode(messages, self.store.options.max_batch_bytes)?;
-        let slot = self.slot(&conversation);
-        write::append(&conversation, &slot, batch)
+        self.write(conversation_id, messages).map(drop)
     }
 
     fn get(&self, conversation_id: &str) -> Result<Vec<Message>> {
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
-        match slot.shared(&conversation)? {
-            Some(mut locked) => read::view(&conversation, &slot.names, &mut locked),
-            None => Ok(Vec::new()),
+        let Some(mut locked) = slot.shared(&conversation)? else {
+            return Ok(Vec::new());
+        };
+        match &self.store.options.window {
+            Some(window) => read::view(&conversation, &slot.names, &mut locked, window, u64::MAX),
+            None => read::everything(&conversation, &slot.names, &mut locked),
         }
     }
 
@@ -182,10 +206,7 @@ impl ChatMemory for FileChatMemory {
             }
         }
         // What was set aside goes first: it is found by the conversation's name only.
-        let beside = store.with_handles(|| store.disk.list(&store.root));
-        let beside = beside.map_err(|source| io_error("list", &store.root, source))?;
-        let beside = beside.iter().filter(|name| names.is_beside(name)).map(|name| store.root.join(name));
-        for path in beside.chain([names.data().to_owned()]) {
+        for path in store.beside(names)?.into_iter().chain([names.data().to_owned()]) {
             match store.disk.remove(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed.map_err(|source| io_error("remove", &path, source))?,
@@ -199,18 +220,78 @@ impl ChatMemory for FileChatMemory {
     }
 }
 
+impl ChatHistory for FileChatMemory {
+    fn append(&self, conversation_id: &str, messages: &[Message]) -> Result<Appended> {
+        if let Some(header) = self.write(conversation_id, messages)? {
+            return Ok(Appended::new(header.first_seq..header.next_seq(), read::time(header.recorded_at)));
+        }
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        let next = match slot.shared(&conversation)?.as_ref().map(|locked| &locked.contents) {
+            Some(Contents::Known(Known { last: Some(last), .. })) => last.header.next_seq(),
+            _ => 0,
+        };
+        Ok(Appended::new(next..next, SystemTime::now()))
+    }
+
+    fn history(&self, conversation_id: &str, range: HistoryRange) -> Result<Vec<Entry>> {
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        match slot.shared(&conversation)? {
+            Some(mut locked) => read::history(&conversation, &slot.names, &mut locked, &range),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn conversations(&self, page: &PageRequest) -> Result<Page<ConversationSummary>> {
+        self.store.catalogue.page(&self.store, page)
+    }
+
+    fn view_at(&self, conversation_id: &str, seq: u64, window: &Window) -> Result<Vec<Message>> {
+        window.check()?;
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        match slot.shared(&conversation)? {
+            Some(mut locked) => read::view(&conversation, &slot.names, &mut locked, window, seq),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn verify(&self, conversation_id: &str) -> Result<Verification> {
+        let conversation = self.conversation(conversation_id)?;
+        let slot = self.slot(&conversation);
+        let mut verification = Verification::default();
+        if let Some(locked) = slot.shared(&conversation)? {
+            let (bytes, messages, damage) = recover::look(&conversation, &slot, &*locked.file, &locked.contents)?;
+            (verification.bytes, verification.messages, verification.damage) = (bytes.len() as u64, messages, damage);
+        }
+        let beside = self.store.beside(&slot.names)?;
+        verification.set_aside = beside.into_iter().filter(|path| *path != slot.names.temporary()).collect();
+        Ok(verification)
+    }
+}
+
 impl Store {
+    /// The files beside a conversation that belong to it: what was set aside, and what a repair left.
+    fn beside(&self, names: &Names) -> Result<Vec<PathBuf>> {
+        let all = self.with_handles(|| self.disk.list(&self.root));
+        let all = all.map_err(|source| io_error("list", &self.root, source))?;
+        Ok(all.iter().filter(|name| names.is_beside(name)).map(|name| self.root.join(name)).collect())
+    }
+
     /// Makes the names in the directory durable, and the first time the directory's own.
     fn sync_names(&self) -> Result<()> {
-        let sync =
-            |dir: &Path| self.with_handles(|| self.disk.sync_dir(dir)).map_err(|source| io_error("sync", dir, source));
         if let Some(parent) = self.root.parent()
             && !self.root_is_durable.load(Ordering::Acquire)
         {
-            sync(parent)?;
+            match self.with_handles(|| self.disk.sync_dir(parent)) {
+                // Who may not read the directory above has not made this one, and found it there.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced.map_err(|source| io_error("sync", parent, source))?,
+            }
             self.root_is_durable.store(true, Ordering::Release);
         }
-        sync(&self.root)
+        self.with_handles(|| self.disk.sync_dir(&self.root)).map_err(|source| io_error("sync", &self.root, source))
     }
 
     /// Does something that needs a file handle. Where the process has none left, the idle ones are closed first.

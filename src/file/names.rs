@@ -1,5 +1,7 @@
 //! The names of a conversation's files.
 
+use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -14,6 +16,45 @@ impl Key {
     }
 }
 
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// What a name in the directory says of its file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileName {
+    Conversation(Key),
+    /// Bytes set aside from a conversation's file, and where they were.
+    SetAside(Key, u64),
+    /// Named as a conversation's, and no conversation's.
+    ForeignData,
+    /// Somebody else's, or a repair's.
+    Other,
+}
+
+impl FileName {
+    pub(super) fn of(name: &OsStr) -> Self {
+        let Some(name) = name.to_str() else {
+            return FileName::Other;
+        };
+        let key = |stem: &str| {
+            let mut key = [0; 32];
+            let is_lower = !stem.bytes().any(|byte| byte.is_ascii_uppercase());
+            (is_lower && hex::decode_to_slice(stem, &mut key).is_ok()).then_some(Key(key))
+        };
+        if let Some(stem) = name.strip_suffix(".bin") {
+            return key(stem).map_or(FileName::ForeignData, FileName::Conversation);
+        }
+        let aside = name.split_once(".aside-").and_then(|(stem, place)| {
+            let (offset, _crc) = place.split_once('-')?;
+            Some(FileName::SetAside(key(stem)?, offset.parse().ok()?))
+        });
+        aside.unwrap_or(FileName::Other)
+    }
+}
+
 /// Where a conversation's files are.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
@@ -24,7 +65,7 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn new(root: &Path, key: Key) -> Self {
-        let stem = hex::encode(key.0);
+        let stem = key.to_string();
         let data = root.join(format!("{stem}.bin"));
         Self { root: root.to_owned(), stem, data }
     }
@@ -46,8 +87,28 @@ impl Names {
     }
 
     /// Whether a name in the directory belongs to this conversation beside the conversation itself.
-    pub(super) fn is_beside(&self, name: &std::ffi::OsStr) -> bool {
+    pub(super) fn is_beside(&self, name: &OsStr) -> bool {
         let rest = name.to_str().and_then(|name| name.strip_prefix(&self.stem));
         rest.is_some_and(|rest| rest == ".bin.tmp" || rest.starts_with(".aside-"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        let key = Key::of("user-42");
+        let names = Names::new(Path::new("/store"), key);
+        let of = |path: &Path| FileName::of(path.file_name().unwrap());
+        assert_eq!(of(names.data()), FileName::Conversation(key));
+        assert_eq!(of(&names.aside(17, 0xabc)), FileName::SetAside(key, 17));
+        assert_eq!(of(&names.temporary()), FileName::Other);
+        assert_eq!(FileName::of(OsStr::new("zz.bin")), FileName::ForeignData);
+        assert_eq!(FileName::of(OsStr::new(&format!("{}.bin", "F".repeat(64)))), FileName::ForeignData);
+        assert_eq!(FileName::of(OsStr::new("notes.txt")), FileName::Other);
+        assert!(names.is_beside(names.aside(17, 0).file_name().unwrap()));
+        assert!(!names.is_beside(names.data().file_name().unwrap()));
     }
 }

@@ -13,8 +13,9 @@ use super::slots::SlotRef;
 use super::write::{begin_anew, encode_header, mend_end};
 use crate::disk::{DiskFile, Lock, Open};
 use crate::error::Result;
+use crate::history::{Damage, DamageKind};
 use crate::log::{DecodeError, Epoch, FileHeader, Frame, FrameHeader, FrameWriter, Scan, Stretch, Tail};
-use crate::message::{Message, Role};
+use crate::message::Role;
 
 /// What [`FileChatMemory::repair`](super::FileChatMemory::repair) does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,63 +38,14 @@ pub struct RepairReport {
     pub set_aside: Vec<PathBuf>,
 }
 
-/// A stretch of a file that does not read as what was once written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Damage {
-    /// What is wrong.
-    pub kind: DamageKind,
-    /// Where it begins, in bytes from the start of the file.
-    pub offset: u64,
-    /// Where it ends, in bytes from the start of the file.
-    pub end: u64,
-}
-
-/// What is wrong with a stretch of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DamageKind {
-    /// What a crash leaves of a write that was never acknowledged. Nothing is lost.
-    UnfinishedEnd,
-    /// The end of the file was whole once.
-    End,
-    /// A stretch with intact messages behind it.
-    Middle,
-    /// The file header, with intact messages behind it.
-    Header,
-    /// Messages whose checksums hold, and which cannot be decoded.
-    Undecodable,
-    /// Nothing in the file holds.
-    Everything,
-}
-
-impl Damage {
-    pub(super) fn new(kind: DamageKind, offset: u64, end: u64) -> Self {
-        Self { kind, offset, end }
-    }
-}
-
-impl DamageKind {
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            DamageKind::UnfinishedEnd => "an unfinished write at the end is not read",
-            DamageKind::End => "the end of the file does not hold",
-            DamageKind::Middle => "a stretch with intact messages behind it does not hold",
-            DamageKind::Header => "the file header does not hold",
-            DamageKind::Undecodable => "messages whose checksums hold cannot be decoded",
-            DamageKind::Everything => "nothing in the file holds",
-        }
-    }
-}
-
-/// Looks through the bytes of a whole file, of which the contents are known: hands on every frame that is intact, with its
-/// messages (none for a kind that may be skipped), and returns what is damaged.
+/// Looks through the bytes of a whole file, of which the contents are known: hands on every frame that is intact, with the
+/// roles in it (none for a kind that may be skipped), and returns what is damaged. No message is kept.
 pub(super) fn examine<'a>(
     bytes: &'a [u8],
     contents: &Contents,
     conversation: &Conversation<'_>,
     names: &Names,
-    mut intact: impl FnMut(Frame<'a>, Vec<Message>) -> Result<()>,
+    mut intact: impl FnMut(Frame<'a>, Roles) -> Result<()>,
 ) -> Result<Vec<Damage>> {
     let len = bytes.len() as u64;
     let known = match contents {
@@ -114,8 +66,8 @@ pub(super) fn examine<'a>(
                 let kind = if is_header { DamageKind::Header } else { DamageKind::Middle };
                 damage.push(Damage::new(kind, start, end));
             }
-            Stretch::Frame(frame) => match decode(&frame, names)? {
-                Ok(messages) => intact(frame, messages)?,
+            Stretch::Frame(frame) => match Roles::of(&frame, names)? {
+                Ok(roles) => intact(frame, roles)?,
                 Err(DecodeError) => {
                     damage.push(Damage::new(DamageKind::Undecodable, frame.header.offset, frame.header.end()));
                 }
@@ -132,37 +84,66 @@ pub(super) fn examine<'a>(
     Ok(damage)
 }
 
-fn decode(frame: &Frame<'_>, names: &Names) -> Result<std::result::Result<Vec<Message>, DecodeError>> {
-    Ok(match records(frame, names)? {
-        None => Ok(Vec::new()),
-        Some(Err(error)) => Err(error),
-        Some(Ok(records)) => records.iter().collect(),
-    })
+/// Which roles speak in a frame, and how many messages are in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Roles {
+    messages: u64,
+    has_system: bool,
+    has_user: bool,
+}
+
+impl Roles {
+    /// Decodes every message of a frame, one at a time.
+    fn of(frame: &Frame<'_>, names: &Names) -> Result<std::result::Result<Self, DecodeError>> {
+        let mut roles = Self::default();
+        let records = match records(frame, names)? {
+            None => return Ok(Ok(roles)),
+            Some(Err(error)) => return Ok(Err(error)),
+            Some(Ok(records)) => records,
+        };
+        let all = records.iter().try_for_each(|message| {
+            let role = message?.role();
+            roles.messages += 1;
+            roles.has_system |= role.is_system();
+            roles.has_user |= role == Role::User;
+            Ok(())
+        });
+        Ok(all.map(|()| roles))
+    }
+}
+
+/// Reads a whole file; its bytes, the number of intact messages in it, and what is damaged.
+pub(super) fn look(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    file: &dyn DiskFile,
+    contents: &Contents,
+) -> Result<(Vec<u8>, u64, Vec<Damage>)> {
+    let names = &slot.names;
+    let len = file.status().map_err(|source| names.io("look at", source))?.len;
+    let bytes = read(file, 0, len).map_err(|source| names.io("read", source))?;
+    let mut intact = 0;
+    let damage = examine(&bytes, contents, conversation, names, |_, roles| {
+        intact += roles.messages;
+        Ok(())
+    })?;
+    Ok((bytes, intact, damage))
 }
 
 /// Looks for damage, and mends it if asked to.
 pub(super) fn repair(conversation: &Conversation<'_>, slot: &SlotRef<'_>, repair: Repair) -> Result<RepairReport> {
-    let names = &slot.names;
     let mut report = RepairReport { messages: 0, damage: Vec::new(), set_aside: Vec::new() };
-    let mut look = |file: &dyn DiskFile, contents: &Contents| {
-        let len = file.status().map_err(|source| names.io("look at", source))?.len;
-        let bytes = read(file, 0, len).map_err(|source| names.io("read", source))?;
-        report.damage = examine(&bytes, contents, conversation, names, |_, messages| {
-            report.messages += messages.len() as u64;
-            Ok(())
-        })?;
-        Ok(bytes)
-    };
     match repair {
         Repair::DryRun => {
             if let Some(locked) = slot.shared(conversation)? {
-                look(&*locked.file, &locked.contents)?;
+                (_, report.messages, report.damage) = look(conversation, slot, &*locked.file, &locked.contents)?;
             }
         }
         Repair::Apply => {
             let mut locked = slot.exclusive_existing(conversation)?;
             if let Some(OpenFile { file, contents: Some(contents), .. }) = locked.open_file() {
-                let bytes = look(&**file, contents)?;
+                let bytes;
+                (bytes, report.messages, report.damage) = look(conversation, slot, &**file, contents)?;
                 if !report.damage.is_empty() {
                     mend(conversation, slot, &mut locked, &bytes, &mut report)?;
                 }
@@ -231,9 +212,9 @@ fn rewrite(
         file.write_all_at(&header, 0).map_err(failed("write to"))?;
         let mut next =
             Rewritten { epoch, offset: header.len() as u64, ordinal: 0, newest_system: None, newest_user: None };
-        examine(bytes, contents, conversation, &slot.names, |frame, messages| {
+        examine(bytes, contents, conversation, &slot.names, |frame, roles| {
             let offset = next.offset;
-            let frame = next.frame(&frame, &messages);
+            let frame = next.frame(&frame, roles);
             file.write_all_at(&frame, offset).map_err(failed("write to"))
         })?;
         file.sync().map_err(failed("sync"))?;
@@ -244,9 +225,15 @@ fn rewrite(
         let _ = store.disk.remove(&path); // the next repair, or a clear, tries again
         return Err(error);
     }
-    // The old file has lost its name: what follows is about the new one, whether the sync succeeds or not.
-    locked.replace(file.into());
-    store.sync_names()
+    // The old file has lost its name: what follows is about the new one. Until its name is durable, nothing may be
+    // acknowledged in it: a store that promises to survive the loss of power syncs the directory before it adds to it.
+    let identity = file.status().map_err(failed("look at"))?.identity;
+    locked.replace(file.into(), identity);
+    store.sync_names()?;
+    if let Some(open) = locked.open_file() {
+        open.name_is_durable = true;
+    }
+    Ok(())
 }
 
 /// Where the next frame of a new file goes.
@@ -260,13 +247,12 @@ struct Rewritten {
 
 impl Rewritten {
     /// The same messages, sequence numbers and time in their new place.
-    fn frame(&mut self, frame: &Frame<'_>, messages: &[Message]) -> Vec<u8> {
+    fn frame(&mut self, frame: &Frame<'_>, roles: Roles) -> Vec<u8> {
         let Self { epoch, offset, ordinal, .. } = *self;
-        let has = |wanted: fn(Role) -> bool| messages.iter().any(|message| wanted(message.role()));
-        if has(Role::is_system) {
+        if roles.has_system {
             self.newest_system = Some(offset);
         }
-        if has(|role| role == Role::User) {
+        if roles.has_user {
             self.newest_user = Some(offset);
         }
         let (newest_system, newest_user) = (self.newest_system, self.newest_user);

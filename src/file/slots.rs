@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 
@@ -14,17 +14,18 @@ use super::names::{Key, Names};
 ///
 /// Lock order: a map guard is never held while a slot is locked for work, and no file is opened under one; so two
 /// conversations never wait for each other.
-#[derive(Debug)]
 pub(super) struct Slots {
     map: DashMap<Key, Arc<Slot>>,
     capacity: usize,
+    /// Whether there may be more slots than that: whoever leaves one closes idle ones.
+    crowded: AtomicBool,
     /// Counts uses, to tell which slot was used longest ago.
     clock: AtomicU64,
 }
 
 impl Slots {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { map: DashMap::new(), capacity, clock: AtomicU64::new(0) }
+        Self { map: DashMap::new(), capacity, crowded: AtomicBool::new(false), clock: AtomicU64::new(0) }
     }
 
     /// The conversation's slot, for as long as the reference lives.
@@ -33,9 +34,7 @@ impl Slots {
         let known = self.map.get(&key).map(|slot| Arc::clone(&slot));
         let slot = known.unwrap_or_else(|| {
             let slot = Arc::clone(&self.map.entry(key).or_insert_with(|| Arc::new(Slot::new(Names::new(root, key)))));
-            if self.map.len() > self.capacity {
-                self.close_idle(self.capacity - self.capacity / 4);
-            }
+            self.crowded.store(self.map.len() > self.capacity, Ordering::Relaxed);
             slot
         });
         slot.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -64,7 +63,6 @@ impl Slots {
 }
 
 /// A slot in use. Where its last user leaves nothing open behind, the slot goes.
-#[derive(Debug)]
 pub(super) struct SlotRef<'a> {
     slots: &'a Slots,
     key: Key,
@@ -85,5 +83,13 @@ impl Drop for SlotRef<'_> {
         // Our own reference goes first, so of two users that leave together the last sees the map's alone.
         self.slot = None;
         self.slots.map.remove_if(&self.key, |_, slot| Arc::strong_count(slot) == 1 && !slot.is_open());
+        if self.slots.crowded.load(Ordering::Relaxed) {
+            // A quarter more than necessary, so that not everyone who comes next has to.
+            let capacity = self.slots.capacity;
+            if self.slots.map.len() > capacity {
+                self.slots.close_idle(capacity - capacity / 4);
+            }
+            self.slots.crowded.store(self.slots.map.len() > capacity, Ordering::Relaxed);
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn encode(messages: &[Message], max_bytes: u64) -> Result<Self> {
-        let too_large = |size| Error::TooLarge { what: "the batch", size, limit: max_bytes };
+        let too_large = |size| Error::TooLarge { what: "the size of the batch in bytes", size, limit: max_bytes };
         let frame = FrameWriter::new(|payload| encode(messages, payload));
         let frame = frame.map_err(|EncodeError| too_large(u64::from(u32::MAX)))?;
         let size = frame.payload_len() as u64;
@@ -37,8 +37,8 @@ impl Batch {
     }
 }
 
-/// Appends a batch, all or nothing.
-pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<()> {
+/// Appends a batch, all or nothing; the header of the frame that it became.
+pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<FrameHeader> {
     let store = conversation.store;
     let mut locked = slot.exclusive(conversation)?;
     let open = locked.open_file().ok_or_else(|| slot.names.io("open", std::io::ErrorKind::NotFound.into()))?;
@@ -49,7 +49,7 @@ pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch:
         store.sync_names()?;
         open.name_is_durable = true;
     }
-    let (bytes, next) = compose(conversation, &known, open.name_is_durable, batch)?;
+    let (bytes, next, header) = compose(conversation, &known, open.name_is_durable, batch)?;
 
     // Until the write is known to be whole, nothing is known of the file.
     open.contents = None;
@@ -62,7 +62,7 @@ pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch:
     match written {
         Ok(()) => {
             open.contents = Some(Contents::Known(next));
-            Ok(())
+            Ok(header)
         }
         Err(error) => {
             take_back(conversation, slot, file, known.end)?;
@@ -151,7 +151,7 @@ fn compose(
     known: &Known,
     name_is_durable: bool,
     batch: Batch,
-) -> Result<(Vec<u8>, Known)> {
+) -> Result<(Vec<u8>, Known, FrameHeader)> {
     let Batch { frame, count, has_system, has_user } = batch;
     let (mut file_header, header) = match (known.header, known.epoch()) {
         (header, Some(_)) => (Vec::new(), header),
@@ -191,12 +191,12 @@ fn compose(
         file_header
     };
     let next = Known { end: frame_header.end(), last: Some(Last::new(frame_header, trailer)), ..known };
-    Ok((bytes, next))
+    Ok((bytes, next, frame_header))
 }
 
 pub(super) fn encode_header(conversation: &Conversation<'_>, header: FileHeader) -> Result<Vec<u8>> {
     header.encode(conversation.id, &conversation.key.0).ok_or(Error::TooLarge {
-        what: "the conversation id",
+        what: "the length of the conversation id in bytes",
         size: conversation.id.len() as u64,
         limit: u64::from(u32::MAX),
     })

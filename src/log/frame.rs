@@ -121,7 +121,7 @@ impl FrameHeader {
     }
 
     /// The sequence numbers of its messages.
-    pub(crate) fn seqs(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+    pub(crate) fn seqs(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + use<> {
         let first = self.first_seq;
         (0..self.count).map(move |position| first.saturating_add(u64::from(position)))
     }
@@ -159,7 +159,7 @@ impl Trailer {
 }
 
 /// A frame that holds: its header, its trailer and its payload belong together, and it stands where it was written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub(crate) header: FrameHeader,
     pub(crate) payload: &'a [u8],
@@ -169,21 +169,39 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The frame at the start of `bytes`, which begin at `offset` in their file. An unknown epoch is any.
     pub(crate) fn parse(bytes: &'a [u8], offset: u64, epoch: Option<Epoch>) -> Option<Self> {
+        match Self::check(bytes, offset, epoch) {
+            Checked::Holds(frame) => Some(frame),
+            Checked::DoesNot { .. } => None,
+        }
+    }
+
+    /// The same, with what it took to find out.
+    pub(super) fn check(bytes: &'a [u8], offset: u64, epoch: Option<Epoch>) -> Checked<'a> {
+        let Some((header, header_bytes, payload, trailer)) = Self::parts(bytes, offset, epoch) else {
+            return Checked::DoesNot { checked: 0 };
+        };
+        if trailer == Trailer::new(header_bytes, crc32c::crc32c(payload), header.payload_len) {
+            Checked::Holds(Self { header, payload, trailer })
+        } else {
+            Checked::DoesNot { checked: payload.len() }
+        }
+    }
+
+    /// The parts of what looks like a frame before its payload is summed.
+    fn parts(
+        bytes: &'a [u8],
+        offset: u64,
+        epoch: Option<Epoch>,
+    ) -> Option<(FrameHeader, &'a [u8; HEADER_LEN], &'a [u8], Trailer)> {
         let header = FrameHeader::parse(bytes)?;
-        if header.offset != offset || epoch.is_some_and(|epoch| epoch != header.epoch) {
+        // At 0 stands the file header, and an offset of 0 means none.
+        if header.offset != offset || offset == 0 || epoch.is_some_and(|epoch| epoch != header.epoch) {
             return None;
         }
         let (header_bytes, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let (payload, rest) = rest.split_at_checked(usize::try_from(header.payload_len).ok()?)?;
-        let (trailer, _) = rest.split_first_chunk::<TRAILER_LEN>()?;
-        let trailer = Trailer(*trailer);
-        // The end mark is looked at first: it is cheaper than the payload's checksum.
-        if Trailer::frame_len(&trailer.0) != Some(header.frame_len())
-            || trailer != Trailer::new(header_bytes, crc32c::crc32c(payload), header.payload_len)
-        {
-            return None;
-        }
-        Some(Self { header, payload, trailer })
+        let trailer = Trailer(*rest.first_chunk::<TRAILER_LEN>()?);
+        (Trailer::frame_len(&trailer.0) == Some(header.frame_len())).then_some((header, header_bytes, payload, trailer))
     }
 
     /// The length of the whole frame in bytes.
@@ -193,27 +211,39 @@ impl<'a> Frame<'a> {
 
     /// The frame that ends where `bytes` end, at `end` in their file. [`Ending::Before`] says where it would begin if that
     /// is before the bytes given.
-    pub(crate) fn parse_ending(bytes: &'a [u8], end: u64, epoch: Option<Epoch>) -> Ending<'a> {
+    pub(super) fn parse_ending(bytes: &'a [u8], end: u64, epoch: Option<Epoch>) -> Ending<'a> {
         let Some(len) = Trailer::frame_len(bytes) else {
-            return Ending::None;
+            return Ending::None { checked: 0 };
         };
         let Some(start) = end.checked_sub(len) else {
-            return Ending::None;
+            return Ending::None { checked: 0 };
         };
         let frame = usize::try_from(len).ok().and_then(|len| bytes.get(bytes.len().checked_sub(len)?..));
         match frame {
             None => Ending::Before(start),
-            Some(bytes) => Frame::parse(bytes, start, epoch).map_or(Ending::None, Ending::Frame),
+            Some(bytes) => match Frame::check(bytes, start, epoch) {
+                Checked::Holds(frame) => Ending::Frame(frame),
+                Checked::DoesNot { checked } => Ending::None { checked },
+            },
         }
     }
 }
 
+/// Whether a frame holds; if not, how many bytes had to be summed to know.
+pub(super) enum Checked<'a> {
+    Holds(Frame<'a>),
+    DoesNot { checked: usize },
+}
+
 /// What ends at some place in a file.
-pub(crate) enum Ending<'a> {
+pub(super) enum Ending<'a> {
     Frame(Frame<'a>),
     /// Something with a trailer that begins here, before the bytes that were given.
     Before(u64),
-    None,
+    /// Nothing; so many bytes had to be summed to know.
+    None {
+        checked: usize,
+    },
 }
 
 /// Where the next frame may begin.
@@ -228,7 +258,6 @@ pub(super) fn rfind_end_mark(bytes: &[u8]) -> Option<usize> {
 }
 
 /// A frame being written: the payload is encoded and summed before anyone takes a lock, the header is filled in under it.
-#[derive(Debug)]
 pub(crate) struct FrameWriter {
     /// Room for the header, then the payload.
     bytes: Vec<u8>,
@@ -346,8 +375,8 @@ mod tests {
         let end = 67 + bytes.len() as u64;
         assert!(matches!(Frame::parse_ending(&bytes, end, None), Ending::Frame(frame) if frame.header == header()));
         assert!(matches!(Frame::parse_ending(&bytes[10..], end, None), Ending::Before(67)));
-        assert!(matches!(Frame::parse_ending(&bytes[..bytes.len() - 1], end - 1, None), Ending::None));
+        assert!(matches!(Frame::parse_ending(&bytes[..bytes.len() - 1], end - 1, None), Ending::None { .. }));
         // A length that reaches before the file.
-        assert!(matches!(Frame::parse_ending(&bytes, 50, None), Ending::None));
+        assert!(matches!(Frame::parse_ending(&bytes, 50, None), Ending::None { .. }));
     }
 }

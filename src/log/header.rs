@@ -60,6 +60,12 @@ impl FileHeader {
         fields.u32().map(u64::from)
     }
 
+    /// The conversation id in a header of a known version that holds.
+    pub(crate) fn id_in(bytes: &[u8]) -> Option<&str> {
+        let parsed = Parsed::of(bytes).filter(|parsed| parsed.version == VERSION)?;
+        std::str::from_utf8(parsed.id).ok()
+    }
+
     /// Checks the beginning of a file of `file_len` bytes against a conversation. `bytes` are the first [`header_len`] of
     /// the file, or all of it.
     pub(crate) fn check(bytes: &[u8], file_len: u64, id: &str, sha256: &[u8; 32]) -> HeaderCheck {

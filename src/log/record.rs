@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bincode::{BorrowDecode, Encode};
 use serde_json::Value;
 
+use super::FrameHeader;
 use crate::message::{
     Content, Media, MediaSource, Message, Metadata, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult,
 };
@@ -118,11 +119,10 @@ pub(crate) fn encode(messages: &[Message], payload: &mut Vec<u8>) -> Result<(), 
 }
 
 /// The messages of a payload, found but not yet decoded: a reader that wants the newest few decodes no others.
-#[derive(Debug)]
 pub(crate) struct Records<'a> {
     payload: &'a [u8],
-    /// Where each message begins, and its role.
-    starts: Vec<(u32, Role)>,
+    /// Where each message begins.
+    starts: Vec<u32>,
 }
 
 impl<'a> Records<'a> {
@@ -138,23 +138,36 @@ impl<'a> Records<'a> {
         let mut rows = Rows(payload);
         for _ in 0..count {
             let start = u32::try_from(payload.len() - rows.0.len()).map_err(|_| DecodeError)?;
-            starts.push((start, rows.skip_message()?));
+            starts.push(start);
+            rows.skip_message()?;
         }
         if rows.0.is_empty() { Ok(Self { payload, starts }) } else { Err(DecodeError) }
     }
 
     /// All messages, oldest first; decoding one can still fail.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Result<Message, DecodeError>> + ExactSizeIterator {
-        self.starts.iter().map(|(start, _)| self.decode(*start))
+        self.starts.iter().map(|start| self.rows(*start)?.message())
     }
 
-    /// The newest message whose role is wanted.
-    pub(crate) fn newest(&self, wanted: impl Fn(Role) -> bool) -> Option<Result<Message, DecodeError>> {
-        self.starts.iter().rfind(|(_, role)| wanted(*role)).map(|(start, _)| self.decode(*start))
+    /// All messages that can be decoded with the sequence numbers of their frame, without keeping hold of this.
+    pub(crate) fn numbered(self, header: &FrameHeader) -> impl DoubleEndedIterator<Item = (u64, Message)> + use<'a> {
+        let Self { payload, starts } = self;
+        header.seqs().zip(starts).filter_map(move |(seq, start)| {
+            let mut rows = payload.get(start as usize..).map(Rows)?;
+            Some((seq, rows.message().ok()?))
+        })
     }
 
-    fn decode(&self, start: u32) -> Result<Message, DecodeError> {
-        Rows(self.payload.get(start as usize..).ok_or(DecodeError)?).message()
+    /// The newest message whose role is wanted, of those up to a position.
+    pub(crate) fn newest(&self, upto: u64, wanted: impl Fn(Role) -> bool) -> Option<Result<Message, DecodeError>> {
+        let old_enough = usize::try_from(upto).ok().and_then(|upto| self.starts.get(..=upto)).unwrap_or(&self.starts);
+        let role = |start: u32| self.rows(start)?.next::<Head<'_>>().map(|head| Role::from(head.role));
+        let newest = old_enough.iter().rfind(|start| role(**start).is_ok_and(&wanted))?;
+        Some(self.rows(*newest).and_then(|mut rows| rows.message()))
+    }
+
+    fn rows(&self, start: u32) -> Result<Rows<'a>, DecodeError> {
+        self.payload.get(start as usize..).map(Rows).ok_or(DecodeError)
     }
 }
 
@@ -168,7 +181,7 @@ impl<'a> Rows<'a> {
         Ok(row)
     }
 
-    fn skip_message(&mut self) -> Result<Role, DecodeError> {
+    fn skip_message(&mut self) -> Result<(), DecodeError> {
         let head: Head<'_> = self.next()?;
         for _ in 0..head.parts {
             if let PartRow::ToolResult { parts, .. } = self.next()? {
@@ -180,7 +193,7 @@ impl<'a> Rows<'a> {
         for _ in 0..head.metadata {
             self.next::<EntryRow<'_>>()?;
         }
-        Ok(head.role.into())
+        Ok(())
     }
 
     /// Capacities are reserved as the rows say: they were walked before.
@@ -529,9 +542,11 @@ mod tests {
         let messages = [Message::user("1"), Message::system("s"), Message::user("2"), Message::assistant("a")];
         let payload = encoded(&messages);
         let records = Records::find(&payload, 4).unwrap();
-        let newest = |wanted: fn(Role) -> bool| records.newest(wanted).map(Result::unwrap);
+        let newest = |wanted: fn(Role) -> bool| records.newest(u64::MAX, wanted).map(Result::unwrap);
         assert_eq!(newest(|role| role == Role::User), Some(messages[2].clone()));
         assert_eq!(newest(Role::is_system), Some(messages[1].clone()));
         assert_eq!(newest(|role| role == Role::Tool), None);
+        let user = records.newest(1, |role| role == Role::User).map(Result::unwrap);
+        assert_eq!(user, Some(messages[0].clone()));
     }
 }

@@ -6,6 +6,8 @@ mod base64;
 mod json;
 pub mod openai;
 
+use std::fmt;
+
 use crate::message::Message;
 
 /// Messages read from another form.
@@ -19,7 +21,7 @@ pub struct Import {
 }
 
 /// Messages written in another form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Export {
     /// One JSON object per message of that form, each on a single line.
@@ -37,6 +39,13 @@ impl Export {
     /// JSON Lines: an object a line.
     pub fn to_json_lines(&self) -> String {
         self.objects.iter().map(|object| format!("{object}\n")).collect()
+    }
+}
+
+/// Shows how much was written, never what.
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export").field("objects", &self.objects.len()).field("warnings", &self.warnings).finish()
     }
 }
 

@@ -72,7 +72,9 @@ impl<'w> Selection<'w> {
         match message.role() {
             Role::System | Role::Developer => return ControlFlow::Continue(()),
             Role::Tool => {
-                self.tools.push(message);
+                // Without a result it is never shown.
+                let has_result = message.tool_results().next().is_some();
+                self.tools.extend(has_result.then_some(message));
                 return ControlFlow::Continue(());
             }
             Role::Assistant if says_nothing(&message) => return ControlFlow::Continue(()),
@@ -116,6 +118,16 @@ impl<'w> Selection<'w> {
     /// Whether no older unit can fit, and whether there is one makes no difference.
     fn is_full(&self) -> bool {
         matches!(self.window.limit, Limit::Messages(count) if self.used >= count) && self.window.step == 1
+    }
+
+    /// The view, after as many messages as it needs were taken from a list that runs from the newest to the oldest.
+    pub fn finish_with(mut self, newest_first: impl IntoIterator<Item = (u64, Message)>) -> Vec<Message> {
+        for (seq, message) in newest_first {
+            if self.push(seq, message).is_break() {
+                break;
+            }
+        }
+        self.finish()
     }
 
     /// The view, oldest message first.

@@ -70,13 +70,13 @@ enum Limit {
 const STEP_OF_ZERO: Error = Error::InvalidOption { option: "window_step", reason: "it is 0; the smallest step is 1" };
 
 impl Window {
-    /// At most `count` messages. Zero is refused where the window is put to use.
+    /// At most `count` messages. Zero is refused by [`check`](Self::check), and so by every store.
     pub fn messages(count: usize) -> Self {
         Self { limit: Limit::Messages(count), step: 1 }
     }
 
     /// At most `budget` tokens, as `counter` counts them: a [`TokenEstimate`], or your model's tokenizer behind a
-    /// closure. Zero is refused where the window is put to use.
+    /// closure. Zero is refused by [`check`](Self::check), and so by every store.
     ///
     /// The counter is called while the conversation is being read, so it must not call the memory itself.
     pub fn tokens(budget: usize, counter: impl TokenCounter + 'static) -> Self {
@@ -98,13 +98,9 @@ impl Window {
     /// The view of a whole list, oldest message first; sequence numbers are positions in the list.
     pub fn view(&self, conversation: &[Message]) -> Vec<Message> {
         let newest = |wanted: fn(Role) -> bool| conversation.iter().rfind(|message| wanted(message.role())).cloned();
-        let mut selection = self.select(newest(Role::is_system), newest(|role| role == Role::User));
-        for (position, message) in conversation.iter().enumerate().rev() {
-            if selection.push(position as u64, message.clone()).is_break() {
-                break;
-            }
-        }
-        selection.finish()
+        let selection = self.select(newest(Role::is_system), newest(|role| role == Role::User));
+        let newest_first = conversation.iter().enumerate().rev();
+        selection.finish_with(newest_first.map(|(position, message)| (position as u64, message.clone())))
     }
 
     /// Begins a view for messages that come newest first. `newest_system` is the newest system or developer message of the
@@ -121,7 +117,7 @@ impl Window {
     pub fn check(&self) -> Result<()> {
         let (option, value) = match self.limit {
             Limit::Messages(count) => ("max_messages", count),
-            Limit::Tokens { budget, .. } => ("token budget", budget),
+            Limit::Tokens { budget, .. } => ("window", budget),
         };
         if value == 0 {
             return Err(Error::InvalidOption { option, reason: "it is 0; leave it out to get everything" });

@@ -1,6 +1,6 @@
 //! Making a list of messages fit to send.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::message::turns::{
     Pairing, calls_tools, only_answers, says_nothing, with_call_ids, with_result_ids, without_open_calls,
@@ -166,38 +166,36 @@ impl Ready {
 /// The call ids sent so far.
 #[derive(Default)]
 struct UniqueIds {
-    /// For each id sent: the number to try next where it comes again.
-    sent: HashMap<String, usize>,
+    sent: HashSet<String>,
+    /// For each beginning of an id that was given a number: the number to try next.
+    next: HashMap<String, usize>,
 }
 
 impl UniqueIds {
     /// Registers an id to send; where it was sent before, the one to send in its place.
     fn assign(&mut self, id: &str) -> Option<String> {
-        let Some(next) = self.sent.get(id).copied() else {
-            self.sent.insert(id.to_owned(), 2);
+        if self.sent.insert(id.to_owned()) {
             return None;
-        };
-        let mut number = next;
-        let new = loop {
-            let new = numbered(id, number);
-            number += 1;
-            if !self.sent.contains_key(&new) {
-                break new;
+        }
+        let next = self.next.entry(numbered_beginning(id)).or_insert(2);
+        loop {
+            let new = format!("{}_{next}", numbered_beginning(id));
+            *next += 1;
+            if self.sent.insert(new.clone()) {
+                return Some(new);
             }
-        };
-        self.sent.insert(id.to_owned(), number);
-        self.sent.insert(new.clone(), 2);
-        Some(new)
+        }
     }
 }
 
-/// The id with a number behind it, of letters that every provider takes, and no longer than OpenAI's limit of 40 characters
-/// where the id itself is not.
-fn numbered(id: &str, number: usize) -> String {
+/// What stands before the number in an id that is made unique. All ids that lead to the same beginning share its numbers. With
+/// a number of up to six digits it is no longer than OpenAI's limit of 40 characters, where the id itself is not.
+fn numbered_beginning(id: &str) -> String {
     const LONGEST: usize = 40;
-    let suffix = format!("_{number}");
-    let room = LONGEST.max(id.chars().count()).saturating_sub(suffix.len());
-    id.chars().take(room).chain(suffix.chars()).collect()
+    const NUMBER: usize = "_999999".len();
+    let len = id.chars().count();
+    let room = if len <= LONGEST { len.min(LONGEST - NUMBER) } else { len };
+    id.chars().take(room).collect()
 }
 
 #[cfg(test)]
@@ -238,7 +236,18 @@ mod tests {
         let id = "c".repeat(39);
         let sent = model_ready(&[Message::user("u"), call(&id), result(&id), call(&id), result(&id)], OpenCalls::Drop);
         let new: Vec<_> = sent.iter().skip(3).flat_map(|message| ids(std::slice::from_ref(message))).collect();
-        assert_eq!(new, [format!("{}_2", "c".repeat(38)), format!("{}_2", "c".repeat(38))]);
+        assert_eq!(new, [format!("{}_2", "c".repeat(33)), format!("{}_2", "c".repeat(33))]);
+    }
+
+    #[test]
+    fn many_long_ids_with_one_beginning_take_no_longer_than_others() {
+        // Trying numbers from 2 on for each of them would take ten thousand times as long.
+        let ids: Vec<String> = (0..20_000).map(|number| format!("{}{number:07}", "c".repeat(33))).collect();
+        let twice = ids.iter().chain(&ids).flat_map(|id| [call(id), result(id)]);
+        let list: Vec<Message> = std::iter::once(Message::user("u")).chain(twice).collect();
+        let sent = model_ready(&list, OpenCalls::Drop);
+        let unique: HashSet<&str> = sent.iter().flat_map(Message::tool_calls).map(|call| call.id.as_str()).collect();
+        assert_eq!(unique.len(), 40_000);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Threads and processes on the same conversations.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use chat_memory::{ChatMemory, Durability, FileChatMemory, InMemoryChatMemory, Message};
 use tempfile::tempdir;
@@ -138,4 +140,120 @@ fn a_clear_beside_adds_is_one_or_the_other() {
     });
     stores[0].clear("c").unwrap();
     assert_eq!(stores[1].get("c").unwrap(), []);
+}
+
+/// What a backup by hard links, or an operator who moves files about, must not lead to.
+#[cfg(unix)]
+mod other_names {
+    use super::*;
+    use std::fs;
+
+    const ID: &str = "c";
+    const HEADER: usize = 60 + ID.len();
+
+    #[test]
+    fn a_clear_is_seen_beside_a_hard_linked_backup() {
+        let directory = tempdir().unwrap();
+        let (one, two) = (quick(directory.path()), quick(directory.path()));
+        one.add(ID, &[Message::user("secret")]).unwrap();
+        two.get(ID).unwrap();
+        fs::hard_link(one.path(ID), directory.path().join("backup")).unwrap();
+        one.clear(ID).unwrap();
+        let after_clear = texts(&two.get(ID).unwrap());
+        two.add(ID, &[Message::user("acknowledged")]).unwrap();
+        let seen = texts(&one.get(ID).unwrap());
+        assert_eq!((after_clear, seen), (vec![], vec!["acknowledged".to_owned()]));
+    }
+
+    #[test]
+    fn a_repair_is_seen_beside_a_hard_linked_backup() {
+        let directory = tempdir().unwrap();
+        let (one, two) = (quick(directory.path()), quick(directory.path()));
+        for text in ["a", "b", "c"] {
+            one.add(ID, &[Message::user(text)]).unwrap();
+        }
+        two.get(ID).unwrap();
+        let path = one.path(ID);
+        fs::hard_link(&path, directory.path().join("backup")).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, b"\0", (HEADER + 80) as u64).unwrap();
+        one.repair(ID, chat_memory::Repair::Apply).unwrap();
+        two.add(ID, &[Message::user("acknowledged")]).unwrap();
+        assert_eq!(texts(&one.get(ID).unwrap()), ["b", "c", "acknowledged"]);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_not_written_to() {
+        let directory = tempdir().unwrap();
+        let one = quick(directory.path());
+        one.add(ID, &[Message::user("old")]).unwrap();
+        fs::rename(one.path(ID), directory.path().join("moved")).unwrap();
+        one.add(ID, &[Message::user("acknowledged")]).unwrap();
+        assert_eq!(texts(&quick(directory.path()).get(ID).unwrap()), ["acknowledged"]);
+    }
+}
+
+/// Without a pause the writer would wait until the readers stop, after ten seconds.
+#[test]
+fn readers_that_overlap_do_not_keep_the_writer_of_another_store_out() {
+    let directory = tempdir().unwrap();
+    let (one, two) = (quick(directory.path()), quick(directory.path()));
+    let batch: Vec<Message> = (0..2_000).map(|n| Message::user(format!("line {n}"))).collect();
+    one.add("c", &batch).unwrap();
+    let stop = AtomicBool::new(false);
+    let waited = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    one.get("c").unwrap();
+                }
+            });
+        }
+        let guard = scope.spawn(|| {
+            for _ in 0..100 {
+                thread::sleep(Duration::from_millis(100));
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        thread::sleep(Duration::from_millis(200));
+        let start = Instant::now();
+        two.add("c", &[Message::user("x")]).unwrap();
+        let waited = start.elapsed();
+        stop.store(true, Ordering::Relaxed);
+        guard.join().unwrap();
+        waited
+    });
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+}
+
+#[test]
+fn open_files_are_bounded_again_after_a_burst() {
+    let directory = tempdir().unwrap();
+    let barrier = Arc::new(std::sync::Barrier::new(32));
+    let waits = Arc::clone(&barrier);
+    let window = chat_memory::Window::tokens(1, move |message: &Message| {
+        if message.text() == "wait" {
+            waits.wait();
+        }
+        1
+    });
+    let memory = FileChatMemory::builder(directory.path())
+        .durability(chat_memory::Durability::Process)
+        .window(window)
+        .max_open_files(4)
+        .open()
+        .unwrap();
+    for n in 0..32 {
+        memory.add(&format!("c{n}"), &[Message::assistant("wait")]).unwrap();
+    }
+    thread::scope(|scope| {
+        for n in 0..32 {
+            let memory = &memory;
+            scope.spawn(move || memory.get(&format!("c{n}")).unwrap());
+        }
+    });
+    assert!(memory.conversations_in_use() <= 4, "{}", memory.conversations_in_use());
 }

@@ -125,3 +125,24 @@ fn broken_input_is_refused_with_line_and_column_and_never_quoted() {
     assert_eq!(openai::read("").unwrap().messages, []);
     assert_eq!(openai::read("\u{feff}[]").unwrap().messages, []);
 }
+
+#[test]
+fn fields_beside_the_usual_ones_come_back_where_they_were() {
+    for message in [
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "x", "type": "custom", "custom": {"name": "n", "input": "i", "more": 1}},
+            {"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}),
+        json!({"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,Zm9v"}},
+            {"type": "file", "file": {"file_data": "data:image/png;base64,Zm9v", "filename": "a.png"}}]}),
+    ] {
+        let messages = json!([message]);
+        assert_eq!(rewritten(&messages), messages);
+    }
+}
+
+#[test]
+fn debug_output_of_an_export_shows_no_content() {
+    let shown = format!("{:?}", openai::write(&[Message::user("canary")]));
+    assert!(!shown.contains("canary"), "{shown}");
+}

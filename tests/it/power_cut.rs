@@ -356,3 +356,23 @@ fn strict_recovery_refuses_a_damaged_end_and_mends_it_when_asked() {
     assert_eq!(strict.get(ID).unwrap(), one);
     assert!(strict.repair(ID, Repair::Apply).unwrap().damage.is_empty());
 }
+
+#[test]
+fn an_add_after_a_repair_whose_directory_sync_failed_survives_a_power_cut() {
+    let disk = SimDisk::default();
+    let memory = FileChatMemory::builder("/store").disk(Arc::new(disk.clone())).open().unwrap();
+    for text in ["one", "two", "three"] {
+        memory.add(ID, &[Message::user(text)]).unwrap();
+    }
+    disk.tamper(&memory.path(ID), |bytes| bytes[160] ^= 1);
+    disk.trouble(Trouble::Fails { at: 11, errno: 5, short: false, for_good: false });
+    memory.repair(ID, Repair::Apply).unwrap_err();
+    disk.no_trouble();
+    memory.add(ID, &[Message::user("acknowledged")]).unwrap();
+    for image in disk.after_power_cut() {
+        let disk = SimDisk::with_image(&image);
+        let memory = FileChatMemory::builder("/store").disk(Arc::new(disk)).open().unwrap();
+        let found = crate::support::texts(&memory.get(ID).unwrap());
+        assert!(found.contains(&"acknowledged".to_owned()), "{found:?}");
+    }
+}

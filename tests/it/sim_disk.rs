@@ -419,10 +419,11 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn identity(&self, path: &Path) -> io::Result<Identity> {
+    fn status(&self, path: &Path) -> io::Result<Status> {
         let world = self.world();
-        let id = world.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Identity { device: 1, inode: *id as u64 })
+        world.check_reads()?;
+        let id = *world.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(world.status(id))
     }
 
     fn random(&self) -> u64 {
@@ -487,9 +488,7 @@ impl DiskFile for SimFile {
     fn status(&self) -> io::Result<Status> {
         let world = self.disk.world();
         world.check_reads()?;
-        let links = world.names.values().filter(|id| **id == self.id).count() as u64;
-        let identity = Identity { device: 1, inode: self.id as u64 };
-        Ok(Status { len: world.files[self.id].live.len() as u64, links, identity })
+        Ok(world.status(self.id))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -534,6 +533,11 @@ impl DiskFile for SimFile {
 }
 
 impl World {
+    fn status(&self, id: usize) -> Status {
+        let identity = Identity { device: 1, inode: id as u64 };
+        Status { len: self.files[id].live.len() as u64, modified: id as u64, identity }
+    }
+
     fn change(&mut self, id: usize, change: Change) {
         let file = &mut self.files[id];
         change.apply(&mut file.live);

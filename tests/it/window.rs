@@ -67,7 +67,7 @@ fn a_window_or_step_of_zero_is_refused() {
     assert_eq!(refused(InMemoryChatMemory::builder().max_messages(0).build()), "max_messages");
     assert_eq!(refused(InMemoryChatMemory::builder().window_step(0).build()), "window_step");
     let tokens = Window::tokens(0, TokenEstimate);
-    assert_eq!(refused(InMemoryChatMemory::builder().window(tokens).build()), "token budget");
+    assert_eq!(refused(InMemoryChatMemory::builder().window(tokens).build()), "window");
 }
 
 #[test]

@@ -12,8 +12,10 @@
 //! | `refusal`, `audio`, any other part | [`Opaque`](crate::Opaque) of `openai`, word for word |
 //! | any other field | the metadata entry `openai`, which an export puts back |
 //!
-//! Reading and writing again gives the same JSON values, but for a list of a single text, which becomes a string, and for
-//! `null` fields, which go.
+//! Reading and writing again gives the same JSON values, but for what the form has two ways to say: `content` as a list of a
+//! single text becomes a string, an empty list and an empty `tool_calls` go like `null` does, a string in a list becomes a text
+//! part, and a result with an empty `tool_call_id` and a name becomes a `function` message. `is_error`, which is not of the form,
+//! is read and not written, and numbers beyond 64 bits become floats.
 
 mod read;
 mod write;
@@ -23,6 +25,6 @@ pub use write::write;
 
 /// The provider of opaque parts, and the metadata entry of fields that have no other place.
 const PROVIDER: &str = "openai";
-/// Inside that entry: further fields of parts, by position, and of calls, by id.
+/// Inside that entry: further fields of parts, by position, and of calls: for each id a list, a place for each call of it.
 const PARTS: &str = "parts";
 const CALLS: &str = "calls";

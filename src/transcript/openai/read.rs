@@ -1,6 +1,7 @@
 //! From the OpenAI form.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -122,7 +123,11 @@ impl<'a> Reader<'a, '_> {
             }
         }
         if let Some(call) = fields.take("function_call") {
-            message = message.with_content(self.function(call, String::new())?.0);
+            let (call, more) = self.function(call, String::new())?;
+            if !more.is_empty() {
+                self.warn("further fields of `function_call` were left out");
+            }
+            message = message.with_content(call);
         }
         Ok(message)
     }
@@ -203,8 +208,14 @@ impl<'a> Reader<'a, '_> {
         let mut inner_fields: Fields<'a> = self.parse(inner)?;
         let mut string = |name: &str| inner_fields.take(name).map(|value| self.string(value)).transpose();
         let media = match kind {
-            "image_url" => string("url")?.map(|url| from_data_url(&url).unwrap_or_else(|| Media::url(url))),
-            "file" => string("file_data")?.and_then(|url| from_data_url(&url)),
+            "image_url" => string("url")?.map(|url| match from_data_url(&url) {
+                Some(image) if is_of(&image, "image/") => image,
+                _ => Media::url(url),
+            }),
+            // Bytes that would be written as an image or as sound stay in their own form.
+            "file" => string("file_data")?
+                .and_then(|url| from_data_url(&url))
+                .filter(|media| !is_of(media, "image/") && !is_of(media, "audio/wav") && !is_of(media, "audio/mpeg")),
             _ => match (string("data")?, string("format")?) {
                 (Some(data), Some(format)) => audio_type(&format)
                     .and_then(|mime_type| base64::decode(&data).map(|bytes| Media::bytes(mime_type, bytes))),
@@ -234,6 +245,11 @@ impl<'a> Reader<'a, '_> {
             let mut custom: Fields<'a> = self.parse(custom)?;
             let mut string = |name| custom.take(name).map(|value| self.string(value)).transpose();
             let (name, input) = (string("name")?.unwrap_or_default(), string("input")?.unwrap_or_default());
+            let rest = custom.0.into_iter().map(|(name, value)| Ok((name.into_owned(), self.parse(value)?)));
+            let rest = rest.collect::<Result<Map<_, _>>>()?;
+            if !rest.is_empty() {
+                more.insert("custom".to_owned(), rest.into());
+            }
             ToolCall::new(id.clone(), name, input)
         } else {
             let function =
@@ -247,9 +263,7 @@ impl<'a> Reader<'a, '_> {
         for (name, value) in fields.0 {
             more.insert(name.into_owned(), self.parse(value)?);
         }
-        if !more.is_empty() {
-            extra.calls.insert(id, more.into());
-        }
+        extra.calls.entry(id).or_default().push(more);
         Ok(call)
     }
 
@@ -295,12 +309,14 @@ impl<'a> Reader<'a, '_> {
 struct Extra {
     fields: Map<String, Value>,
     parts: Map<String, Value>,
-    calls: Map<String, Value>,
+    calls: BTreeMap<String, Vec<Map<String, Value>>>,
 }
 
 impl Extra {
     fn attach_to(self, message: Message) -> Message {
         let Self { fields, parts, calls } = self;
+        let calls = calls.into_iter().filter(|(_, more)| more.iter().any(|more| !more.is_empty()));
+        let calls = calls.map(|(id, more)| (id, more.into_iter().map(Value::Object).collect())).collect();
         let mut entry = Map::new();
         for (name, fields) in [("fields", fields), (PARTS, parts), (CALLS, calls)] {
             if !fields.is_empty() {
@@ -319,6 +335,10 @@ impl Extra {
 fn from_data_url(url: &str) -> Option<Media> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(Media::bytes(mime_type, base64::decode(data)?))
+}
+
+fn is_of(media: &Media, kind: &str) -> bool {
+    media.mime_type.as_ref().is_some_and(|mime_type| mime_type.starts_with(kind))
 }
 
 /// The MIME type of the two formats that the form knows.

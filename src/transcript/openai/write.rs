@@ -1,5 +1,7 @@
 //! To the OpenAI form.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::super::{Export, Warning, base64};
@@ -85,19 +87,27 @@ impl Writer<'_> {
     fn calls(&mut self, calls: &[&ToolCall], object: &mut Map<String, Value>) {
         match calls {
             [] => {}
-            [call] if call.id.is_empty() && self.extra_of(CALLS, "").is_none() => {
+            [call] if call.id.is_empty() && self.extra_of_call(call, 0).is_none() => {
                 let call = json!({"name": call.name, "arguments": call.arguments});
                 object.insert("function_call".to_owned(), call);
             }
             calls => {
-                let calls: Vec<Value> = calls.iter().map(|call| self.call(call)).collect();
+                let mut seen: HashMap<&str, usize> = HashMap::new();
+                let numbered = calls.iter().map(|call| {
+                    let number = seen.entry(&call.id).or_default();
+                    *number += 1;
+                    (call, *number - 1)
+                });
+                let calls: Vec<Value> = numbered.map(|(call, number)| self.call(call, number)).collect();
                 object.insert("tool_calls".to_owned(), calls.into());
             }
         }
     }
 
-    fn call(&self, ToolCall { id, name, arguments }: &ToolCall) -> Value {
-        let more = self.extra_of(CALLS, id);
+    /// A call, the `number`-th of its id in the message.
+    fn call(&self, call: &ToolCall, number: usize) -> Value {
+        let ToolCall { id, name, arguments } = call;
+        let more = self.extra_of_call(call, number);
         let is_custom = more.and_then(|more| more.get("type")).is_some_and(|kind| kind == "custom");
         let mut call = if is_custom {
             json!({"id": id, "type": "custom", "custom": {"name": name, "input": arguments}})
@@ -202,6 +212,10 @@ impl Writer<'_> {
             self.unsaid.push("another provider's part");
         }
         value
+    }
+
+    fn extra_of_call(&self, call: &ToolCall, number: usize) -> Option<&Value> {
+        self.extra_of(CALLS, &call.id)?.get(number)
     }
 
     fn extra_of(&self, kind: &str, of: &str) -> Option<&Value> {

@@ -1,0 +1,328 @@
+//! Files made to do harm: hangs, memory, wrong turns. Their checksums are right where it says so.
+
+use std::fs;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use chat_memory::{ChatMemory, FileChatMemory, Media, Message, Recovery, Repair, Role};
+use tempfile::tempdir;
+
+use crate::sim_disk::SimDisk;
+use crate::support::{child_part, quick, start_child, texts};
+
+const ID: &str = "c";
+/// The length of the file header for this id.
+const HEADER: usize = 60 + ID.len();
+
+fn masked(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+fn frame_header(payload_len: u32, epoch: &[u8], offset: u64, ordinal: u32, count: u32, kind: u8) -> Vec<u8> {
+    let mut b = b"\xf5CMf".to_vec();
+    b.extend(payload_len.to_le_bytes());
+    b.extend(epoch);
+    b.extend(offset.to_le_bytes());
+    b.extend(ordinal.to_le_bytes());
+    b.extend(count.to_le_bytes());
+    b.extend(u64::from(ordinal).to_le_bytes());
+    b.extend(0_u64.to_le_bytes());
+    b.extend(0_u64.to_le_bytes());
+    b.extend(0_u64.to_le_bytes());
+    b.extend([kind, 1, 0, 0]);
+    let crc = masked(crc32c::crc32c(&b));
+    b.extend(crc.to_le_bytes());
+    assert_eq!(b.len(), 72);
+    b
+}
+
+fn frame(payload: &[u8], epoch: &[u8], offset: u64, ordinal: u32, count: u32, kind: u8) -> Vec<u8> {
+    let mut b = frame_header(payload.len() as u32, epoch, offset, ordinal, count, kind);
+    let mut both = b[68..72].to_vec();
+    both.extend(crc32c::crc32c(payload).to_le_bytes());
+    b.extend(payload);
+    b.extend(masked(crc32c::crc32c(&both)).to_le_bytes());
+    b.extend((payload.len() as u32).to_le_bytes());
+    b.extend(b"\xf6CMe");
+    b
+}
+
+/// What the work returns, or `None` where it takes so long that it must hang: many times what it should.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(work()));
+    receive.recv_timeout(limit).ok()
+}
+
+/// Two frames of equal length swapped, as by a misdirected write.
+#[test]
+fn swapped_frames_do_not_hang_a_reader() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    for number in 0..3 {
+        memory.add(ID, &[Message::user(format!("{number}").repeat(200_000))]).unwrap();
+    }
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    let len = (bytes.len() - HEADER) / 3;
+    let (first, rest) = bytes[HEADER..].split_at_mut(len);
+    first.swap_with_slice(&mut rest[..len]);
+    fs::write(&path, bytes).unwrap();
+    let root = directory.path().to_owned();
+    let found = within(Duration::from_secs(20), move || quick(&root).get(ID).map(|found| found.len()));
+    assert!(found.is_some(), "get hangs");
+}
+
+/// An attachment of nothing but end marks with lengths before them, torn.
+#[test]
+fn a_torn_end_that_looks_like_many_ends_is_read_a_few_times() {
+    let pattern = [&(16_384_u32 + 8 - 84).to_le_bytes()[..], b"\xf6CMe"].concat();
+    for size in [64 << 10, 128 << 10] {
+        let disk = SimDisk::default();
+        let open = || FileChatMemory::builder("/store").disk(Arc::new(disk.clone())).open().unwrap();
+        let memory = open();
+        memory.add(ID, &[Message::user("one")]).unwrap();
+        let attachment = pattern.repeat(size / 8);
+        memory.add(ID, &[Message::user("two").with_media(Media::bytes("image/png", attachment))]).unwrap();
+        // A power cut: the trailer and a bit more is missing.
+        disk.tamper(&memory.path(ID), |bytes| {
+            let at = bytes.windows(8).rposition(|w| w == pattern).unwrap();
+            bytes.truncate(at + 8);
+        });
+        disk.take_counts();
+        assert_eq!(open().get(ID).unwrap().len(), 1);
+        let read = disk.take_counts().0;
+        assert!(size < (128 << 10) || read < 20 * size, "{read} bytes read of a file of {size}");
+    }
+}
+
+/// Headers with right checksums and long payloads that overlap, each with its end mark: summing each would take minutes.
+#[test]
+fn frames_that_overlap_do_not_make_a_search_take_for_ever() {
+    const COUNT: usize = 40_000;
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("one")]).unwrap();
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    let epoch = bytes[16..24].to_vec();
+    bytes.truncate(HEADER);
+    let trailers = HEADER + COUNT * 72;
+    let payload = |at: usize| (trailers + 12 * at).saturating_sub(HEADER + 72 * at + 72) as u32;
+    for at in 0..COUNT {
+        bytes.extend(frame_header(payload(at), &epoch, (HEADER + 72 * at) as u64, at as u32, 1, 1));
+    }
+    for at in 0..COUNT {
+        bytes.extend([0x11; 4]);
+        bytes.extend(payload(at).to_le_bytes());
+        bytes.extend(b"\xf6CMe");
+    }
+    fs::write(&path, &bytes).unwrap();
+    let root = directory.path().to_owned();
+    let found = within(Duration::from_secs(60), move || {
+        let memory = quick(&root);
+        (memory.get(ID).is_err(), memory.repair(ID, Repair::DryRun).unwrap().damage.len())
+    });
+    assert_eq!(found, Some((true, 1)));
+}
+
+/// With right checksums.
+#[test]
+fn a_frame_where_the_file_header_should_be_is_no_frame() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    let path = memory.path(ID);
+    fs::write(&path, frame(b"", &[7; 8], 0, 0, 0, 200)).unwrap();
+    let strict = FileChatMemory::builder(directory.path()).recovery(Recovery::Strict).open().unwrap();
+    let refused = strict.get(ID).is_err();
+    let report = strict.repair(ID, Repair::Apply).unwrap();
+    assert_eq!((refused, strict.get(ID).is_err()), (!report.damage.is_empty(), false));
+}
+
+/// The last frame has a lower ordinal than the one before, with right checksums.
+#[test]
+fn an_acknowledged_add_is_read_back_whatever_the_file_says() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("x")]).unwrap();
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    let epoch = bytes[16..24].to_vec();
+    let payload = bytes[HEADER + 72..bytes.len() - 12].to_vec();
+    bytes.truncate(HEADER);
+    for ordinal in [5, 3] {
+        let offset = bytes.len() as u64;
+        bytes.extend(frame(&payload, &epoch, offset, ordinal, 1, 1));
+    }
+    fs::write(&path, &bytes).unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("acknowledged")]).unwrap();
+    let found = texts(&memory.get(ID).unwrap());
+    let report = memory.repair(ID, Repair::Apply).unwrap();
+    let again = memory.repair(ID, Repair::Apply).unwrap();
+    assert!(found.contains(&"acknowledged".to_owned()), "{found:?} {report:?} {again:?}");
+}
+
+/// Fields of any value with right checksums.
+#[test]
+fn no_file_makes_it_panic_or_hang() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory
+        .add(
+            ID,
+            &[
+                Message::system("s"),
+                Message::user("x").with_metadata("a", 1).with_media(Media::url("u")),
+                Message::assistant("").with_tool_call("c", "f", "{}"),
+                Message::tool_result("c", "f", "r"),
+            ],
+        )
+        .unwrap();
+    let path = memory.path(ID);
+    let whole = fs::read(&path).unwrap();
+    let epoch = whole[16..24].to_vec();
+    let payload = whole[HEADER + 72..whole.len() - 12].to_vec();
+    drop(memory);
+    let mut state = 7_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let root = directory.path().to_owned();
+    let done = within(Duration::from_secs(100), move || {
+        for round in 0..1_000 {
+            let mut bytes = whole[..HEADER].to_vec();
+            if random() % 8 == 0 {
+                bytes[20] ^= 1;
+            }
+            for _ in 0..random() % 5 {
+                let offset = bytes.len() as u64;
+                let mut payload = payload.clone();
+                if random() % 2 == 0 {
+                    let at = (random() as usize) % payload.len();
+                    payload[at] ^= 1 << (random() % 8);
+                }
+                let interesting = [
+                    0,
+                    1,
+                    2,
+                    3,
+                    4,
+                    5,
+                    62,
+                    67,
+                    offset,
+                    offset + 1,
+                    u64::MAX,
+                    u64::MAX - 1,
+                    u64::MAX - 4,
+                    1 << 32,
+                    1 << 63,
+                ];
+                let mut pick = || interesting[random() as usize % interesting.len()];
+                let mut b = b"\xf5CMf".to_vec();
+                b.extend((payload.len() as u32).to_le_bytes());
+                b.extend(&epoch);
+                b.extend(if pick() == 3 { pick() } else { offset }.to_le_bytes());
+                b.extend((pick() as u32).to_le_bytes());
+                b.extend(if pick() > 5 { 4 } else { pick() as u32 }.to_le_bytes());
+                for _ in 0..4 {
+                    b.extend(pick().to_le_bytes());
+                }
+                b.extend([if pick() > 2 { 1 } else { pick() as u8 }, if pick() > 1 { 1 } else { pick() as u8 }, 0, 0]);
+                let crc = masked(crc32c::crc32c(&b)).to_le_bytes();
+                b.extend(crc);
+                let mut both = crc.to_vec();
+                both.extend(crc32c::crc32c(&payload).to_le_bytes());
+                b.extend(&payload);
+                b.extend(masked(crc32c::crc32c(&both)).to_le_bytes());
+                b.extend((payload.len() as u32).to_le_bytes());
+                b.extend(b"\xf6CMe");
+                bytes.extend(b);
+            }
+            if random() % 3 == 0 {
+                let len = bytes.len();
+                bytes.truncate(len - random() as usize % 30);
+            }
+            fs::write(&path, &bytes).unwrap();
+            let memory = quick(&root);
+            let step = FileChatMemory::builder(&root).max_messages(3).window_step(1 + round % 3).open().unwrap();
+            let _ = memory.get(ID);
+            let _ = step.get(ID);
+            let _ = memory.repair(ID, Repair::DryRun);
+            if memory.add(ID, &[Message::user("new")]).is_ok() {
+                let _ = memory.get(ID);
+                let _ = step.get(ID);
+            }
+            if memory.repair(ID, Repair::Apply).is_ok() {
+                let again = memory.repair(ID, Repair::Apply).unwrap();
+                let _ = again;
+            }
+            let _ = memory.get(ID);
+            memory.clear(ID).unwrap_or(());
+        }
+    });
+    assert!(done.is_some());
+}
+
+/// The most memory that the work took, beyond what there was before.
+#[cfg(target_os = "linux")]
+fn peak_of(work: impl FnOnce()) -> usize {
+    let status = |key: &str| {
+        let text = fs::read_to_string("/proc/self/status").unwrap();
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+    };
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = status("VmRSS");
+    work();
+    status("VmHWM") - before
+}
+
+/// In a process of its own, for what other tests take would count.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_damaged_file_costs_no_more_memory_than_twice_its_size() {
+    let test = "hostile::a_damaged_file_costs_no_more_memory_than_twice_its_size";
+    let Some((_, directory)) = child_part() else {
+        let directory = tempdir().unwrap();
+        let output = start_child(test, "measure", directory.path()).wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    };
+    let within_bounds = |what: &str, size: usize, peak: usize| {
+        println!("{what}: {peak} bytes for a file of {size}, {:.1} times", peak as f64 / size as f64);
+        assert!(peak <= 2 * size + (1 << 20), "{what}: {peak} bytes for a file of {size}");
+    };
+    // The shortest messages there are, half a million in one frame.
+    let memory = quick(&directory);
+    let path = memory.path(ID);
+    memory.add(ID, &[Message::user("x".repeat(100))]).unwrap();
+    memory.add(ID, &vec![Message::new(Role::Tool, []); 500_000]).unwrap();
+    memory.add(ID, &[Message::user("last")]).unwrap();
+    let size = fs::metadata(&path).unwrap().len() as usize;
+    within_bounds("repair", size, peak_of(|| _ = quick(&directory).repair(ID, Repair::DryRun).unwrap()));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[HEADER + 90] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    drop(bytes);
+    let window = || FileChatMemory::builder(&directory).max_messages(5).open().unwrap().get(ID).unwrap();
+    within_bounds("a view of a damaged file", size, peak_of(|| assert_eq!(window().len(), 1)));
+    memory.clear(ID).unwrap();
+
+    // The shortest frames there are.
+    memory.add(ID, &[Message::user("x")]).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let epoch = bytes[16..24].to_vec();
+    bytes.truncate(HEADER);
+    for ordinal in 0..200_000 {
+        let offset = bytes.len() as u64;
+        bytes.extend(frame(b"", &epoch, offset, ordinal, 0, 200));
+    }
+    fs::write(&path, &bytes).unwrap();
+    let size = bytes.len();
+    drop(bytes);
+    within_bounds("many frames", size, peak_of(|| _ = quick(&directory).repair(ID, Repair::DryRun).unwrap()));
+}
