@@ -11,6 +11,7 @@
 
 mod conversations;
 mod damage;
+mod history;
 mod hostile;
 mod house_rules;
 mod many_writers;
