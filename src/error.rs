@@ -139,6 +139,34 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The same error for another one who waited for the same write.
+    pub(crate) fn for_another(&self) -> Self {
+        match self {
+            Error::InvalidConversationId => Error::InvalidConversationId,
+            Error::InvalidOption { option, reason } => Error::InvalidOption { option, reason },
+            Error::InvalidMessage { index, reason } => Error::InvalidMessage { index: *index, reason },
+            Error::InvalidTranscript { line, column, reason } => {
+                Error::InvalidTranscript { line: *line, column: *column, reason: reason.clone() }
+            }
+            Error::Io { operation, path, source } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                };
+                Error::Io { operation, path: path.clone(), source }
+            }
+            Error::Corrupt { path, offset, reason } => Error::Corrupt { path: path.clone(), offset: *offset, reason },
+            Error::UnsupportedVersion { path, offset, feature } => {
+                Error::UnsupportedVersion { path: path.clone(), offset: *offset, feature: feature.clone() }
+            }
+            Error::TooLarge { what, size, limit } => Error::TooLarge { what, size: *size, limit: *limit },
+            Error::Poisoned { path } => Error::Poisoned { path: path.clone() },
+            Error::Backend { backend, source } => Error::Backend { backend, source: source.to_string().into() },
+        }
+    }
+}
+
 /// Whether the process (EMFILE) or the system (ENFILE) has no file handle left; the standard library has no kind for it.
 pub(crate) fn is_out_of_handles(error: &std::io::Error) -> bool {
     const ENFILE: i32 = 23;

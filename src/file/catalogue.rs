@@ -142,7 +142,7 @@ fn summary(store: &Store, key: Key, set_aside: &[(u64, PathBuf)]) -> Result<Opti
 
     let mut summary = ConversationSummary::new(id.as_str());
     summary.messages = last.header.next_seq();
-    summary.bytes = len;
+    summary.bytes = *end;
     summary.created = FrameHeader::parse(&first).map(|header| time(header.recorded_at));
     summary.updated = Some(time(last.header.recorded_at));
     if *tail == Tail::Damaged {

@@ -36,6 +36,8 @@ pub(super) struct Known {
     pub(super) last: Option<Last>,
     /// Where the next frame goes: behind the last one, or behind the header, or at 0.
     pub(super) end: u64,
+    /// The length of the file; what is behind `end` is space written ahead, if the tail is clean.
+    pub(super) len: u64,
     /// What is behind `end`.
     pub(super) tail: Tail,
 }
@@ -65,7 +67,7 @@ impl Last {
 impl Known {
     /// A file that begins anew.
     pub(super) const fn empty() -> Self {
-        Self { header: Header::Missing, last: None, end: 0, tail: Tail::Clean }
+        Self { header: Header::Missing, last: None, end: 0, len: 0, tail: Tail::Clean }
     }
 
     /// The epoch of the frames; `None` where there is neither header nor frame.
@@ -99,23 +101,19 @@ impl Contents {
     /// Whether this is still what the file holds. To be asked under the file lock, with the file's length.
     ///
     /// Length, inode and time alone prove nothing: the last trailer has to be where it was, with nothing but space written
-    /// ahead behind it. A trailer covers its frame's place, epoch and payload, so no other frame has the same.
+    /// ahead behind it. A trailer covers its frame's place, epoch and payload, so no other frame has the same. Whoever wrote
+    /// since then began at our end, with a byte that is not zero, so the first bytes behind it tell for all.
     pub(super) fn still_hold(&self, file: &dyn DiskFile, len: u64) -> io::Result<bool> {
-        const MOST_WRITTEN_AHEAD: u64 = 128 << 10;
-        let Contents::Known(Known { last: Some(last), end, tail: Tail::Clean, .. }) = self else {
+        let Contents::Known(Known { last: Some(last), end, len: known_len, tail: Tail::Clean, .. }) = self else {
             return Ok(false);
         };
-        let ahead = match len.checked_sub(*end) {
-            Some(0) => {
-                let mut trailer = [0; TRAILER_LEN];
-                let read = file.read_at(&mut trailer, end - TRAILER_LEN as u64)?;
-                return Ok(read == TRAILER_LEN && trailer == last.trailer.0);
-            }
-            Some(ahead) if ahead <= MOST_WRITTEN_AHEAD => ahead,
-            _ => return Ok(false),
-        };
-        let bytes = read(file, end - TRAILER_LEN as u64, end + ahead)?;
-        Ok(bytes.strip_prefix(&last.trailer.0).is_some_and(|ahead| ahead.iter().all(|byte| *byte == 0)))
+        if len != *known_len {
+            return Ok(false);
+        }
+        let mut bytes = [0; 2 * TRAILER_LEN];
+        let read = file.read_at(&mut bytes, end - TRAILER_LEN as u64)?;
+        let (trailer, ahead) = bytes.split_at(TRAILER_LEN);
+        Ok(read >= TRAILER_LEN && *trailer == last.trailer.0 && ahead.iter().all(|byte| *byte == 0))
     }
 }
 
@@ -152,7 +150,7 @@ pub(super) fn load(
     let header = match check_header(file, len, conversation).map_err(reading)? {
         HeaderCheck::Holds(header) => Header::Holds(header),
         HeaderCheck::Unfinished => {
-            return Ok((Contents::Known(Known { tail: Tail::Torn, ..Known::empty() }), None));
+            return Ok((Contents::Known(Known { tail: Tail::Torn, len, ..Known::empty() }), None));
         }
         HeaderCheck::Bad => Header::Damaged,
         HeaderCheck::OtherConversation => return Err(other_conversation(names)),
@@ -163,10 +161,13 @@ pub(super) fn load(
     };
     let (start, epoch) = match header {
         Header::Holds(header) => (header_len(conversation.id) as u64, Some(header.epoch)),
-        Header::Missing | Header::Damaged => (0, None),
+        // The epoch may be among what is intact of the header; a frame that bears it is a better witness than any other.
+        Header::Missing | Header::Damaged => (0, FileHeader::epoch_in(&read(file, 0, 24).map_err(reading)?)),
     };
-
-    let (last, ending) = find_last_frame(file, len, start, epoch).map_err(reading)?;
+    let (mut last, mut ending) = find_last_frame(file, len, start, epoch).map_err(reading)?;
+    if last.is_none() && header == Header::Damaged {
+        (last, ending) = find_last_frame(file, len, start, None).map_err(reading)?;
+    }
     let end = last.as_ref().map_or(start, |last| last.header.end());
     let epoch = last.as_ref().map(|last| last.header.epoch).or(epoch);
     let behind;
@@ -180,7 +181,7 @@ pub(super) fn load(
     let tail = classify_tail(behind, end, epoch);
     let contents = match (last, header, tail) {
         (None, Header::Holds(_), Tail::Clean | Tail::Torn) | (Some(_), ..) => {
-            Contents::Known(Known { header, last, end, tail })
+            Contents::Known(Known { header, last, end, len, tail })
         }
         (None, Header::Holds(_), Tail::Damaged) => {
             Contents::Unreadable { offset: end, reason: "what follows the header is no message that holds" }

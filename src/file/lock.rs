@@ -10,6 +10,8 @@ use super::Store;
 use super::conversation::{Contents, Conversation, Piece, load};
 use super::names::Names;
 use super::options::FileLocks;
+use super::queue::Queue;
+use super::recent::Recent;
 use crate::disk::{DiskFile, Identity, Lock, Open, Status};
 use crate::error::{Error, Result};
 
@@ -21,6 +23,7 @@ use crate::error::{Error, Result};
 /// none when the lock was held for a while: else readers that overlap would keep the writers of other processes out.
 pub(super) struct Slot {
     pub(super) names: Names,
+    pub(super) queue: Queue,
     state: Mutex<State>,
     changed: Condvar,
     /// For [`Slots`](super::slots::Slots): when it was used last.
@@ -53,6 +56,8 @@ pub(super) struct OpenFile {
     /// What the file held when the lock was held last. Whoever changes the file takes it out first and puts it back when all
     /// went well, so that after an error, or a panic, the next user reads the file again.
     pub(super) contents: Option<Contents>,
+    /// The newest messages, as true as the contents.
+    pub(super) recent: Option<Arc<Recent>>,
 }
 
 /// What to do where there is no file.
@@ -64,7 +69,13 @@ enum Missing {
 
 impl Slot {
     pub(super) fn new(names: Names) -> Self {
-        Self { names, state: Mutex::default(), changed: Condvar::new(), used_at: AtomicU64::new(0) }
+        Self {
+            names,
+            queue: Queue::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            used_at: AtomicU64::new(0),
+        }
     }
 
     /// Whether a file is open here.
@@ -95,13 +106,14 @@ impl Slot {
                 Locked::Yes(read) => ending = read,
             }
         }
-        let State { open: Some(OpenFile { file, contents: Some(contents), .. }), .. } = &*state else {
+        let State { open: Some(OpenFile { file, contents: Some(contents), recent, .. }), .. } = &*state else {
             // Never an empty conversation for want of knowing.
             return Err(self.names.io("look at", std::io::ErrorKind::NotFound.into()));
         };
-        let (file, contents) = (Arc::clone(file), contents.clone());
+        let (file, contents, recent) = (Arc::clone(file), contents.clone(), recent.clone());
         state.readers += 1;
-        Ok(Some(Shared { slot: self, locks: conversation.store.options.file_locks, file, contents, ending }))
+        let locks = conversation.store.options.file_locks;
+        Ok(Some(Shared { slot: self, locks, file, contents, recent, ending }))
     }
 
     /// Locks the conversation for writing, and creates its file where there is none.
@@ -142,8 +154,19 @@ pub(super) struct Shared<'a> {
     locks: FileLocks,
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) contents: Contents,
+    pub(super) recent: Option<Arc<Recent>>,
     /// The file's last bytes, where they had to be read.
     pub(super) ending: Option<Piece>,
+}
+
+impl Shared<'_> {
+    /// Keeps messages that were read for those who come next.
+    pub(super) fn keep(&self, recent: Recent) {
+        // Nobody has written since they were read, for we hold the lock.
+        if let Some(open) = &mut self.slot.state.lock().open {
+            open.recent = Some(Arc::new(recent));
+        }
+    }
 }
 
 impl Drop for Shared<'_> {
@@ -180,7 +203,8 @@ impl Exclusive<'_> {
 
     /// Goes on with another file, which is locked already, in the place of the old one.
     pub(super) fn replace(&mut self, file: Arc<dyn DiskFile>, identity: Identity) {
-        self.state.open = Some(OpenFile { file, identity, writable: true, name_is_durable: false, contents: None });
+        self.state.open =
+            Some(OpenFile { file, identity, writable: true, name_is_durable: false, contents: None, recent: None });
     }
 }
 
@@ -235,6 +259,7 @@ fn lock_and_load(
         Ok(false) => load(&*locked.file, status.len, conversation, names).map(|(contents, ending)| {
             locked.name_is_durable |= contents.name_is_durable();
             locked.contents = Some(contents);
+            locked.recent = None;
             ending
         }),
         Err(error) => Err(error),
@@ -300,7 +325,14 @@ fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Resul
     match file {
         Ok(file) => {
             let identity = file.status().map_err(|source| names.io("look at", source))?.identity;
-            Ok(Some(OpenFile { file: file.into(), identity, writable, name_is_durable: false, contents: None }))
+            Ok(Some(OpenFile {
+                file: file.into(),
+                identity,
+                writable,
+                name_is_durable: false,
+                contents: None,
+                recent: None,
+            }))
         }
         Err(error) if error.kind() == NotFound && missing == Missing::Leave => Ok(None),
         Err(source) => Err(names.io("open", source)),

@@ -5,7 +5,9 @@ mod conversation;
 mod lock;
 mod names;
 mod options;
+mod queue;
 mod read;
+mod recent;
 mod recover;
 mod slots;
 mod write;
@@ -27,12 +29,13 @@ use self::conversation::{Contents, Conversation, Known, check_header, other_conv
 use self::names::{Key, Names};
 use self::options::Options;
 use self::slots::{SlotRef, Slots};
+use self::write::Receipt;
 use crate::disk::Disk;
 use crate::error::{Error, Result, is_out_of_handles};
 use crate::history::{
     Appended, ChatHistory, ConversationSummary, Entry, HistoryRange, Page, PageRequest, Verification,
 };
-use crate::log::{FrameHeader, HeaderCheck};
+use crate::log::HeaderCheck;
 use crate::memory::{ChatMemory, check_batch, check_id};
 use crate::message::Message;
 use crate::window::Window;
@@ -152,8 +155,8 @@ impl FileChatMemory {
         recover::repair(&conversation, &slot, repair)
     }
 
-    /// Appends messages; the header of their frame, or `None` where there were none.
-    fn write(&self, conversation_id: &str, messages: &[Message]) -> Result<Option<FrameHeader>> {
+    /// Appends messages; `None` where there were none.
+    fn write(&self, conversation_id: &str, messages: &[Message]) -> Result<Option<Receipt>> {
         let conversation = self.conversation(conversation_id)?;
         check_batch(messages)?;
         if messages.is_empty() {
@@ -187,7 +190,7 @@ impl ChatMemory for FileChatMemory {
             return Ok(Vec::new());
         };
         match &self.store.options.window {
-            Some(window) => read::view(&conversation, &slot.names, &mut locked, window, u64::MAX),
+            Some(window) => read::view(&conversation, &slot.names, &mut locked, window),
             None => read::everything(&conversation, &slot.names, &mut locked),
         }
     }
@@ -222,8 +225,8 @@ impl ChatMemory for FileChatMemory {
 
 impl ChatHistory for FileChatMemory {
     fn append(&self, conversation_id: &str, messages: &[Message]) -> Result<Appended> {
-        if let Some(header) = self.write(conversation_id, messages)? {
-            return Ok(Appended::new(header.first_seq..header.next_seq(), read::time(header.recorded_at)));
+        if let Some(Receipt { seqs, recorded_at }) = self.write(conversation_id, messages)? {
+            return Ok(Appended::new(seqs, read::time(recorded_at)));
         }
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
@@ -252,7 +255,7 @@ impl ChatHistory for FileChatMemory {
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
         match slot.shared(&conversation)? {
-            Some(mut locked) => read::view(&conversation, &slot.names, &mut locked, window, seq),
+            Some(mut locked) => read::view_at(&conversation, &slot.names, &mut locked, window, seq, &mut None),
             None => Ok(Vec::new()),
         }
     }

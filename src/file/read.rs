@@ -8,6 +8,7 @@ use super::conversation::{Contents, Conversation, FIRST_READ, Header, Known, Pie
 use super::lock::Shared;
 use super::names::Names;
 use super::options::Recovery;
+use super::recent::Recent;
 use super::recover::examine;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
@@ -22,6 +23,9 @@ pub(super) fn everything(
     names: &Names,
     locked: &mut Shared<'_>,
 ) -> Result<Vec<Message>> {
+    if let Some(messages) = kept(locked).and_then(Recent::everything) {
+        return Ok(messages);
+    }
     let fast = |reader: &Reader<'_>, last: &FrameHeader, ending: Option<Piece>| {
         drop(ending); // it would be there beside what is read now
         let mut messages = Vec::new();
@@ -43,15 +47,46 @@ pub(super) fn everything(
     read_or_salvage(conversation, names, locked, fast, salvaged)
 }
 
-/// What a window shows when message `upto` is the newest.
+/// The newest messages, where they are kept, of a file in which nothing is wrong.
+fn kept<'a>(locked: &'a Shared<'_>) -> Option<&'a Recent> {
+    match &locked.contents {
+        Contents::Known(Known { header: Header::Holds(_), tail: Tail::Clean, .. }) => locked.recent.as_deref(),
+        _ => None,
+    }
+}
+
+/// What a window shows now.
 pub(super) fn view(
     conversation: &Conversation<'_>,
     names: &Names,
     locked: &mut Shared<'_>,
     window: &Window,
-    upto: u64,
 ) -> Result<Vec<Message>> {
-    let fast = |reader: &Reader<'_>, last: &FrameHeader, ending| reader.view(last, ending, window, upto);
+    if let Some(view) = kept(locked).and_then(|recent| recent.view(window)) {
+        return Ok(view);
+    }
+    let mut read = None;
+    let view = view_at(conversation, names, locked, window, u64::MAX, &mut read)?;
+    if let Some(recent) = read {
+        locked.keep(recent);
+    }
+    Ok(view)
+}
+
+/// What a window shows when message `upto` is the newest; `read` is given what was read for it in order, if it was.
+pub(super) fn view_at(
+    conversation: &Conversation<'_>,
+    names: &Names,
+    locked: &mut Shared<'_>,
+    window: &Window,
+    upto: u64,
+    read: &mut Option<Recent>,
+) -> Result<Vec<Message>> {
+    let fast = |reader: &Reader<'_>, last: &FrameHeader, ending| {
+        let (view, recent) = reader.view(last, ending, window, upto)?;
+        *read = Some(recent);
+        Ok(view)
+    };
     let salvaged = |intact: &Intact<'_>| {
         let old_enough = || intact.iter().rev().filter(|(seq, _, _)| *seq <= upto);
         let newest = |wanted: fn(Role) -> bool| old_enough().map(|(_, _, message)| message).find(|m| wanted(m.role()));
@@ -310,12 +345,18 @@ impl Reader<'_> {
     }
 
     /// What a window shows, reading backwards from the last frame.
-    fn view(&self, last: &FrameHeader, ending: Option<Piece>, window: &Window, upto: u64) -> Seen<Vec<Message>> {
+    fn view(
+        &self,
+        last: &FrameHeader,
+        ending: Option<Piece>,
+        window: &Window,
+        upto: u64,
+    ) -> Seen<(Vec<Message>, Recent)> {
         let mut frames = Backwards::new(self, last.end(), ending);
         // The newest frame with a message that is old enough.
         let (top, system, user) = loop {
             let Some(frame) = frames.step()? else {
-                return Ok(Vec::new());
+                return Ok((Vec::new(), Recent::default()));
             };
             if frame.header.first_seq <= upto {
                 let records = self.records(&frame)?;
@@ -329,19 +370,23 @@ impl Reader<'_> {
         let system = self.or_before(system, &top, |header| header.newest_system, Role::is_system, &frames)?;
         let user = self.or_before(user, &top, |header| header.newest_user, is_user, &frames)?;
 
+        let mut recent = Recent::of_cut(system.clone(), user.clone());
         let mut selection = window.select(system, user);
         frames.go_on_with(&top);
         while let Some(frame) = frames.step()? {
             if let Some(records) = self.records(&frame)? {
+                let bytes = frame.payload.len() / records.iter().len().max(1);
                 let old_enough = frame.header.seqs().zip(records.iter()).rev().filter(|(seq, _)| *seq <= upto);
                 for (seq, message) in old_enough {
-                    if selection.push(seq, message?).is_break() {
-                        return Ok(selection.finish());
+                    let message = message?;
+                    recent.push_older(seq, bytes, &message);
+                    if selection.push(seq, message).is_break() {
+                        return Ok((selection.finish(), recent));
                     }
                 }
             }
         }
-        Ok(selection.finish())
+        Ok((selection.finish(), recent.end()))
     }
 
     /// The newest message of a role: one from the frame at hand, or else from the frame that a pointer names.

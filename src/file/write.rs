@@ -1,6 +1,8 @@
 //! Appending to a conversation.
 
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::conversation::{Contents, Conversation, Header, Known, Last};
@@ -13,12 +15,17 @@ use crate::error::{Error, Result};
 use crate::log::{EncodeError, Epoch, FileHeader, FrameHeader, FrameWriter, Tail, encode};
 use crate::message::{Message, Role};
 
-/// Messages encoded, to be written as one frame.
+/// Messages encoded, to be written in one frame.
 pub(super) struct Batch {
+    messages: Vec<Message>,
     frame: FrameWriter,
-    count: u32,
-    has_system: bool,
-    has_user: bool,
+}
+
+/// What a batch got.
+pub(super) struct Receipt {
+    pub(super) seqs: Range<u64>,
+    /// In microseconds since 1970.
+    pub(super) recorded_at: u64,
 }
 
 impl Batch {
@@ -26,19 +33,50 @@ impl Batch {
         let too_large = |size| Error::TooLarge { what: "the size of the batch in bytes", size, limit: max_bytes };
         let frame = FrameWriter::new(|payload| encode(messages, payload));
         let frame = frame.map_err(|EncodeError| too_large(u64::from(u32::MAX)))?;
-        let size = frame.payload_len() as u64;
-        // An encoded message has at least a byte, so what counts in u32 fits in a u32 too.
-        let count = u32::try_from(messages.len()).map_err(|_| too_large(size))?;
-        if size > max_bytes {
-            return Err(too_large(size));
+        let batch = Self { messages: messages.to_vec(), frame };
+        if batch.len() > max_bytes { Err(too_large(batch.len())) } else { Ok(batch) }
+    }
+
+    /// Its size in bytes as stored.
+    pub(super) fn len(&self) -> u64 {
+        self.frame.payload_len() as u64
+    }
+
+    /// One batch of several. Each is still there whole or not at all, for a frame is.
+    fn join(mut group: Vec<Self>) -> Option<Self> {
+        if group.len() == 1 {
+            return group.pop();
         }
-        let has = |wanted: fn(Role) -> bool| messages.iter().any(|message| wanted(message.role()));
-        Ok(Self { frame, count, has_system: has(Role::is_system), has_user: has(|role| role == Role::User) })
+        let frame = FrameWriter::join(group.iter().map(|batch| &batch.frame));
+        Some(Self { messages: group.into_iter().flat_map(|batch| batch.messages).collect(), frame })
+    }
+
+    fn has(&self, wanted: impl Fn(Role) -> bool) -> bool {
+        self.messages.iter().any(|message| wanted(message.role()))
     }
 }
 
-/// Appends a batch, all or nothing; the header of the frame that it became.
-pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<FrameHeader> {
+/// Appends a batch, all or nothing, together with those of other threads that wait for the same conversation.
+pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<Receipt> {
+    let max_bytes = conversation.store.options.max_batch_bytes;
+    slot.queue.add(slot.names.data(), batch, max_bytes, |group| {
+        let counts: Vec<u64> = group.iter().map(|batch| batch.messages.len() as u64).collect();
+        let header = match Batch::join(group) {
+            Some(batch) => append_frame(conversation, slot, batch)?,
+            None => return Ok(Vec::new()),
+        };
+        let mut next = header.first_seq;
+        let receipt = |count| {
+            let first = next;
+            next = next.saturating_add(count);
+            Receipt { seqs: first..next, recorded_at: header.recorded_at }
+        };
+        Ok(counts.into_iter().map(receipt).collect())
+    })
+}
+
+/// Appends a frame; its header.
+fn append_frame(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<FrameHeader> {
     let store = conversation.store;
     let mut locked = slot.exclusive(conversation)?;
     let open = locked.open_file().ok_or_else(|| slot.names.io("open", std::io::ErrorKind::NotFound.into()))?;
@@ -49,7 +87,9 @@ pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch:
         store.sync_names()?;
         open.name_is_durable = true;
     }
-    let (bytes, next, header) = compose(conversation, &known, open.name_is_durable, batch)?;
+    let recent = open.recent.take().or_else(|| known.last.is_none().then(Arc::default));
+    let payload_len = batch.frame.payload_len();
+    let (bytes, next, header, messages) = compose(conversation, &known, open.name_is_durable, batch)?;
 
     // Until the write is known to be whole, nothing is known of the file.
     open.contents = None;
@@ -62,6 +102,10 @@ pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch:
     match written {
         Ok(()) => {
             open.contents = Some(Contents::Known(next));
+            open.recent = recent.map(|mut recent| {
+                Arc::make_mut(&mut recent).append(header.first_seq, payload_len, &messages);
+                recent
+            });
             Ok(header)
         }
         Err(error) => {
@@ -114,7 +158,7 @@ pub(super) fn mend_end(
         asides.push(set_aside(conversation, &slot.names, file, known.end, None)?);
     }
     cut(slot, file, known.end)?;
-    Ok(Known { tail: Tail::Clean, ..known })
+    Ok(Known { tail: Tail::Clean, len: known.end, ..known })
 }
 
 /// Copies a file in which nothing holds aside, and empties it. The file stays the same: another process that waits for its
@@ -151,8 +195,12 @@ fn compose(
     known: &Known,
     name_is_durable: bool,
     batch: Batch,
-) -> Result<(Vec<u8>, Known, FrameHeader)> {
-    let Batch { frame, count, has_system, has_user } = batch;
+) -> Result<(Vec<u8>, Known, FrameHeader, Vec<Message>)> {
+    let newest = |has: bool, offset: u64, before: Option<u64>| if has { Some(offset) } else { before };
+    let (has_system, has_user) = (batch.has(Role::is_system), batch.has(|role| role == Role::User));
+    let Batch { frame, messages } = batch;
+    // As large as a payload may be, it has no room for as many messages as do not fit in the count.
+    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
     let (mut file_header, header) = match (known.header, known.epoch()) {
         (header, Some(_)) => (Vec::new(), header),
         (_, None) => {
@@ -177,22 +225,34 @@ fn compose(
         count,
         first_seq: last.map_or(0, FrameHeader::next_seq),
         recorded_at: microseconds_since_1970(),
-        newest_system: if has_system { Some(offset) } else { last.and_then(|last| last.newest_system) },
-        newest_user: if has_user { Some(offset) } else { last.and_then(|last| last.newest_user) },
+        newest_system: newest(has_system, offset, last.and_then(|last| last.newest_system)),
+        newest_user: newest(has_user, offset, last.and_then(|last| last.newest_user)),
         kind: FrameHeader::MESSAGES,
         codec: FrameHeader::RECORDS_V1,
         flags: 0,
     };
     let (frame, frame_header, trailer) = frame.finish(frame_header);
-    let bytes = if file_header.is_empty() {
+    let mut bytes = if file_header.is_empty() {
         frame
     } else {
         file_header.extend(frame);
         file_header
     };
-    let next = Known { end: frame_header.end(), last: Some(Last::new(frame_header, trailer)), ..known };
-    Ok((bytes, next, frame_header))
+    let end = frame_header.end();
+    if conversation.store.options.durability == Durability::Disk && end > known.len {
+        // Space of zeros written ahead: while it lasts, a sync has no new length to write, which makes it faster.
+        let ahead = end.next_power_of_two().clamp(LEAST_AHEAD, MOST_AHEAD);
+        bytes.resize(bytes.len() + usize::try_from(ahead).unwrap_or_default(), 0);
+    }
+    let len = known.len.max(known.end + bytes.len() as u64);
+    let next = Known { end, len, last: Some(Last::new(frame_header, trailer)), ..known };
+    Ok((bytes, next, frame_header, messages))
 }
+
+/// How much space is written ahead: as much as there is, but no less and no more than this, so that short conversations stay
+/// short.
+const LEAST_AHEAD: u64 = 4 << 10;
+const MOST_AHEAD: u64 = 64 << 10;
 
 pub(super) fn encode_header(conversation: &Conversation<'_>, header: FileHeader) -> Result<Vec<u8>> {
     header.encode(conversation.id, &conversation.key.0).ok_or(Error::TooLarge {

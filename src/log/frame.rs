@@ -279,6 +279,14 @@ impl FrameWriter {
         Self { bytes, payload_crc: crc32c::crc32c(payload) }
     }
 
+    /// One payload of several.
+    pub(crate) fn join<'a>(writers: impl Iterator<Item = &'a Self>) -> Self {
+        let mut bytes = vec![0; HEADER_LEN];
+        writers.for_each(|writer| bytes.extend(writer.bytes.get(HEADER_LEN..).unwrap_or_default()));
+        let payload_crc = crc32c::crc32c(bytes.get(HEADER_LEN..).unwrap_or_default());
+        Self { bytes, payload_crc }
+    }
+
     pub(crate) fn payload_len(&self) -> usize {
         self.bytes.len() - HEADER_LEN
     }

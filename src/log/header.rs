@@ -60,6 +60,13 @@ impl FileHeader {
         fields.u32().map(u64::from)
     }
 
+    /// The epoch where a header that does not hold would have it.
+    pub(crate) fn epoch_in(bytes: &[u8]) -> Option<Epoch> {
+        let mut fields = Fields(bytes);
+        fields.bytes(16)?;
+        fields.u64().map(Epoch)
+    }
+
     /// The conversation id in a header of a known version that holds.
     pub(crate) fn id_in(bytes: &[u8]) -> Option<&str> {
         let parsed = Parsed::of(bytes).filter(|parsed| parsed.version == VERSION)?;

@@ -384,11 +384,14 @@ fn neither_messages_nor_ids_reach_logs_errors_or_debug_output() {
         }
         seen.push_str(&format!("{memory:?} {:?}", memory.get(canary).unwrap()));
         let path = memory.path(canary);
+        // Each time a store that has not seen the file whole.
         tamper(&path, |bytes| bytes[180] ^= 1);
+        let memory = quick(directory.path());
         seen.push_str(&format!("{:?}", memory.get(canary)));
         tamper(&path, |bytes| bytes.truncate(bytes.len() - 1));
         memory.add(canary, &[message]).unwrap();
         seen.push_str(&format!("{:?}", memory.repair(canary, Repair::Apply)));
+        let memory = quick(directory.path());
         tamper(&path, |bytes| bytes.fill(7));
         let error = memory.get(canary).unwrap_err();
         seen.push_str(&format!("{error} {error:?}"));

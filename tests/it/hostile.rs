@@ -326,3 +326,34 @@ fn a_damaged_file_costs_no_more_memory_than_twice_its_size() {
     drop(bytes);
     within_bounds("many frames", size, peak_of(|| _ = quick(&directory).repair(ID, Repair::DryRun).unwrap()));
 }
+
+/// Header and last frame are damaged, and a text in it holds a frame for just that place, of an epoch that its author made up.
+#[test]
+fn a_frame_inside_a_message_does_not_take_over_a_damaged_file() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("one")]).unwrap();
+    memory.add(ID, &[Message::user("two")]).unwrap();
+    let path = memory.path(ID);
+    let len = fs::metadata(&path).unwrap().len();
+    // In the payload it stands behind the frame's header, and the rows of the message and of the attachment.
+    let forged = (0..60).map(|shift| {
+        let offset = len + 72 + shift;
+        let fake = frame(b"", &[9; 8], offset, 99, 0, 200);
+        (offset, fake)
+    });
+    let mut hits = 0;
+    for (offset, fake) in forged {
+        let before = fs::read(&path).unwrap();
+        memory.add(ID, &[Message::user("three").with_media(Media::bytes("x", fake.clone()))]).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        hits += usize::from(bytes.get(offset as usize..).is_some_and(|bytes| bytes.starts_with(&fake)));
+        let last = bytes.len() - 5;
+        bytes[last] ^= 1; // the trailer of the last frame
+        bytes[9] ^= 1; // the version in the file header
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(texts(&quick(directory.path()).get(ID).unwrap()), ["one", "two"], "at {offset}");
+        fs::write(&path, before).unwrap();
+    }
+    assert_eq!(hits, 1);
+}
