@@ -257,3 +257,34 @@ fn open_files_are_bounded_again_after_a_burst() {
     });
     assert!(memory.conversations_in_use() <= 4, "{}", memory.conversations_in_use());
 }
+
+/// Two processes that sync each add and write space ahead, and one that does not, with readers beside them.
+#[test]
+fn processes_of_both_durabilities_share_a_conversation() {
+    let test = "many_writers::processes_of_both_durabilities_share_a_conversation";
+    if let Some((name, directory)) = child_part() {
+        let durability = if name == "p3" { Durability::Process } else { Durability::Disk };
+        let builder = FileChatMemory::builder(&directory).durability(durability);
+        let (memory, windowed) = (builder.clone().open().unwrap(), builder.max_messages(5).open().unwrap());
+        thread::scope(|scope| {
+            for writer in ["a", "b"] {
+                let (memory, windowed, name) = (&memory, &windowed, &name);
+                scope.spawn(move || {
+                    for number in 0..40 {
+                        memory.add("c", &[Message::user(format!("{name}{writer}-{number}"))]).unwrap();
+                        assert!(windowed.get("c").unwrap().len() <= 5);
+                    }
+                });
+            }
+        });
+        return;
+    }
+    let directory = tempdir().unwrap();
+    let children = ["p1", "p2", "p3"].map(|name| start_child(test, name, directory.path()));
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let found = texts(&quick(directory.path()).get("c").unwrap());
+    check_lines(&found, &["p1a", "p1b", "p2a", "p2b", "p3a", "p3b"], 40);
+}

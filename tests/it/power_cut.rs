@@ -377,3 +377,90 @@ fn an_add_after_a_repair_whose_directory_sync_failed_survives_a_power_cut() {
         assert!(found.contains(&"acknowledged".to_owned()), "{found:?}");
     }
 }
+
+/// Several threads add while another store holds the conversation's lock, so that all but the first wait as one group.
+fn add_in_groups(disk: &SimDisk, memory: &FileChatMemory, trouble: Trouble) -> Vec<(Message, bool)> {
+    use chat_memory::disk::{Disk, Lock, Open};
+    let other = disk.open(&memory.path(ID), Open::Write).unwrap();
+    other.lock(Lock::Exclusive).unwrap();
+    disk.trouble(trouble);
+    let messages: Vec<Message> = (0..6).map(|number| Message::user(format!("grouped {number}"))).collect();
+    let results = std::thread::scope(|scope| {
+        let adds: Vec<_> = messages
+            .iter()
+            .map(|message| {
+                let add = scope.spawn(move || memory.add(ID, std::slice::from_ref(message)).is_ok());
+                std::thread::sleep(std::time::Duration::from_millis(25));
+                add
+            })
+            .collect();
+        other.unlock().unwrap();
+        adds.into_iter().map(|add| add.join().unwrap()).collect::<Vec<_>>()
+    });
+    messages.into_iter().zip(results).collect()
+}
+
+#[test]
+fn adds_that_wait_together_are_synced_together_and_survive_a_power_cut() {
+    let before = [Message::user("before")];
+    for at in 0..6 {
+        let disk = SimDisk::default();
+        let memory = open(&disk, Durability::Disk);
+        memory.add(ID, &before).unwrap();
+        disk.take_log();
+        let added = add_in_groups(&disk, &memory, Trouble::PowerCut { at });
+        if at == 5 {
+            // No trouble came: the first alone, and the five that waited for it in one write and one sync.
+            assert!(added.iter().all(|(_, ok)| *ok));
+            let syncs = disk.take_log().iter().filter(|line| line.starts_with("sync ")).count();
+            assert_eq!(syncs, 2);
+        }
+        for image in disk.after_power_cut() {
+            let disk = SimDisk::with_image(&image);
+            let found = open(&disk, Durability::Disk).get(ID).unwrap();
+            // Everything acknowledged is there, and what waited together is there together.
+            for (message, _) in added.iter().filter(|(_, ok)| *ok) {
+                assert!(found.contains(message), "cut at {at}");
+            }
+            assert!([1, 2, 7].contains(&found.len()), "cut at {at}: {}", found.len());
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_reaches_everyone_who_waited_for_it() {
+    let before = [Message::user("before")];
+    // The first add's write and sync, then the group's write and sync.
+    for (at, stored) in [(0, 6), (1, 6), (2, 2), (3, 2)] {
+        let disk = SimDisk::default();
+        let memory = open(&disk, Durability::Disk);
+        memory.add(ID, &before).unwrap();
+        let added = add_in_groups(&disk, &memory, Trouble::Fails { at, errno: 5, short: true, for_good: false });
+        let failed = added.iter().filter(|(_, ok)| !ok).count();
+        assert_eq!(failed, 7 - stored, "failure at {at}");
+        let expected: Vec<&Message> = added.iter().filter(|(_, ok)| *ok).map(|(message, _)| message).collect();
+        let found = memory.get(ID).unwrap();
+        let mut found: Vec<&Message> = found.iter().skip(1).collect();
+        found.sort_by_key(|message| message.text().into_owned());
+        assert_eq!(found, expected, "failure at {at}");
+    }
+}
+
+#[test]
+fn space_written_ahead_is_part_of_no_message_and_outlives_another_store() {
+    let disk = SimDisk::default();
+    let (one, two) = (open(&disk, Durability::Disk), open(&disk, Durability::Process));
+    let mut expected = Vec::new();
+    for number in 0..60 {
+        let batch = [Message::user(format!("{number} {}", "x".repeat(number * 40)))];
+        let store = if number % 3 == 0 { &two } else { &one };
+        store.add(ID, &batch).unwrap();
+        expected.extend(batch);
+        assert_eq!(one.get(ID).unwrap(), expected);
+        assert_eq!(two.get(ID).unwrap(), expected);
+    }
+    let bytes = &disk.live()[&one.path(ID)];
+    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    assert!(zeros > 0, "no space is left ahead at this moment");
+    assert_eq!(open(&disk, Durability::Disk).get(ID).unwrap(), expected);
+}
