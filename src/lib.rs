@@ -22,7 +22,8 @@
 //! | what was said: roles, text, tool calls, images | [`Message`], [`Content`] |
 //! | a limit in messages or tokens | [`Window`] |
 //! | a list that a provider accepts | [`model_ready`] |
-//! | OpenAI's chat JSON in and out | [`transcript::openai`] |
+//! | everything that was said: numbers, times, ranges, a catalogue | [`ChatHistory`] |
+//! | conversations as JSON, OpenAI's or our own lossless form | [`transcript`] |
 //!
 //! # One turn of a chat backend
 //!
@@ -78,3 +79,7 @@ pub use window::{OpenCalls, Selection, TokenCounter, TokenEstimate, Window, mode
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/from-spring-ai.md")]
+struct FromSpringAi;

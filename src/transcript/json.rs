@@ -130,6 +130,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
+/// What a reader is told where [`Source`] replaced something.
+pub(super) const SURROGATE_REPLACED: &str = "half of a surrogate pair became U+FFFD";
+
+/// The texts of the values in a source: of the elements of an array, or of values one after the other.
+pub(super) fn values<'a>(source: &'a Source<'_>) -> Result<Vec<&'a RawValue>> {
+    let text = source.text.as_ref();
+    let values = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text)
+    } else {
+        serde_json::Deserializer::from_str(text).into_iter().collect()
+    };
+    values.map_err(|error| source.parse_error(text, &error))
+}
+
 /// Reads a part of the text as a type; the error says where.
 pub(super) fn read<'a, T: Deserialize<'a>>(source: &Source<'_>, part: &'a RawValue) -> Result<T> {
     serde_json::from_str(part.get()).map_err(|error| source.parse_error(part.get(), &error))

@@ -4,6 +4,7 @@
 
 mod base64;
 mod json;
+pub mod jsonl;
 pub mod openai;
 
 use std::fmt;

@@ -14,6 +14,7 @@ mod damage;
 mod history;
 mod hostile;
 mod house_rules;
+mod jsonl;
 mod many_writers;
 mod openai;
 mod power_cut;

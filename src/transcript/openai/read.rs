@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Result<Import> {
         let position = import.messages.len();
         let mut reader = Reader { source: &source, place: raw.get(), position, warnings: &mut import.warnings };
         if source.replaced_in(raw.get()) > 0 {
-            reader.warn("half of a surrogate pair became U+FFFD");
+            reader.warn(json::SURROGATE_REPLACED);
         }
         let message = reader.message(raw)?;
         import.messages.push(message);
@@ -51,18 +51,12 @@ pub fn read(text: &str) -> Result<Import> {
 
 /// The text of each message.
 fn raw_messages<'a>(source: &'a Source<'_>) -> Result<Vec<&'a RawValue>> {
-    let text = source.text.as_ref();
-    let parse_error = |error| source.parse_error(text, &error);
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).map_err(parse_error);
-    }
-    let values: Vec<&RawValue> =
-        serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().map_err(parse_error)?;
-    if let [whole] = values.as_slice() {
-        let mut fields: Fields<'_> = json::read(source, whole)?;
-        if let Some(messages) = fields.take("messages") {
-            return json::read(source, messages);
-        }
+    let values = json::values(source)?;
+    if let [whole] = values.as_slice()
+        && whole.get().starts_with('{')
+        && let Some(messages) = json::read::<Fields<'_>>(source, whole)?.take("messages")
+    {
+        return json::read(source, messages);
     }
     Ok(values)
 }
