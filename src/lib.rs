@@ -50,6 +50,8 @@
 //! All calls block. In an async program call them through your runtime's way to run blocking code, such as tokio's
 //! `spawn_blocking`.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[doc(hidden)]
 pub mod disk;
 mod error;
