@@ -12,6 +12,7 @@
 mod conformance;
 mod conversations;
 mod damage;
+mod golden;
 mod history;
 mod hostile;
 mod house_rules;
