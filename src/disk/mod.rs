@@ -5,7 +5,7 @@
 
 mod std_disk;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
@@ -28,6 +28,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// The names in a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+
+    /// The names in a directory that are wanted, each with what is known of its file; what goes meanwhile is left out.
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Status)>>;
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

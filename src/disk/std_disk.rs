@@ -1,6 +1,6 @@
 //! The real disk.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -54,6 +54,22 @@ impl Disk for StdDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Status)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if wanted(&name) {
+                match entry.metadata() {
+                    Ok(metadata) => found.push((name, status(&metadata))),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The catalogue: all conversations of a directory, without reading them.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,11 +79,20 @@ impl Catalogue {
 
 impl Listing {
     fn of(store: &Store) -> Result<Self> {
-        let names = store.with_handles(|| store.disk.list(&store.root));
-        let names = names.map_err(|source| io_error("list", &store.root, source))?;
+        let wanted = |name: &OsStr| FileName::of(name) != FileName::Other;
+        let found = store.with_handles(|| store.disk.survey(&store.root, &wanted));
         let mut listing = Self::default();
-        for name in names {
-            listing.take(store, &name);
+        for (name, status) in found.map_err(|source| io_error("list", &store.root, source))? {
+            let path = || store.root.join(&name);
+            match FileName::of(&name) {
+                FileName::Conversation(key) => listing.files.push((status.modified, key)),
+                FileName::SetAside(key, offset) => listing.set_aside.entry(key).or_default().push((offset, path())),
+                FileName::ForeignData => {
+                    let reason = "it is no conversation's: its name is not the sha256 of an id";
+                    listing.problems.push(Problem::new(path(), reason));
+                }
+                FileName::Other => {}
+            }
         }
         listing.files.sort_unstable_by_key(|(written, key)| std::cmp::Reverse((*written, key.0)));
         let known: HashSet<Key> =
@@ -94,23 +103,6 @@ impl Listing {
         }
         listing.problems.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
-    }
-
-    fn take(&mut self, store: &Store, name: &OsString) {
-        let path = store.root.join(name);
-        match FileName::of(name) {
-            FileName::Conversation(key) => match store.disk.status(&path) {
-                Ok(status) => self.files.push((status.modified, key)),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => self.problems.push(Problem::new(path, error.to_string())),
-            },
-            FileName::SetAside(key, offset) => self.set_aside.entry(key).or_default().push((offset, path)),
-            FileName::ForeignData => {
-                let reason = "it is no conversation's: its name is not the sha256 of an id";
-                self.problems.push(Problem::new(path, reason));
-            }
-            FileName::Other => {}
-        }
     }
 }
 

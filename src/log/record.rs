@@ -26,11 +26,12 @@ const CONFIG: Config = bincode::config::standard().with_limit::<{ u32::MAX as us
 /// A message of nothing: role, three options, two counts.
 const SHORTEST: usize = 6;
 
+/// Rows are generic over their texts: `&str` to decode them, bytes to walk over them, which leaves out the check for UTF-8.
 #[derive(Encode, BorrowDecode)]
-struct Head<'a> {
+struct Head<T> {
     role: RoleRow,
-    id: Option<&'a str>,
-    name: Option<&'a str>,
+    id: Option<T>,
+    name: Option<T>,
     created_at: Option<TimeRow>,
     parts: u32,
     metadata: u32,
@@ -54,56 +55,58 @@ struct TimeRow {
 }
 
 #[derive(Encode, BorrowDecode)]
-enum PartRow<'a> {
-    Text(&'a str),
+enum PartRow<T, B> {
+    Text(T),
     MediaUrl {
-        mime_type: Option<&'a str>,
-        url: &'a str,
+        mime_type: Option<T>,
+        url: T,
     },
     MediaBytes {
-        mime_type: Option<&'a str>,
-        bytes: &'a [u8],
+        mime_type: Option<T>,
+        bytes: B,
     },
     ToolCall {
-        id: &'a str,
-        name: &'a str,
-        arguments: &'a str,
+        id: T,
+        name: T,
+        arguments: T,
     },
     /// Followed by `parts` rows that are no tool calls, results or reasoning.
     ToolResult {
-        call_id: &'a str,
-        name: Option<&'a str>,
+        call_id: T,
+        name: Option<T>,
         is_error: bool,
         parts: u32,
     },
     Reasoning {
-        text: &'a str,
-        signature: Option<&'a str>,
-        redacted: Option<&'a str>,
+        text: T,
+        signature: Option<T>,
+        redacted: Option<T>,
     },
     Opaque {
-        provider: &'a str,
-        json: &'a str,
+        provider: T,
+        json: T,
     },
 }
 
 #[derive(Encode, BorrowDecode)]
-struct EntryRow<'a> {
-    key: &'a str,
-    value: ValueRow<'a>,
+struct EntryRow<T> {
+    key: T,
+    value: ValueRow<T>,
 }
 
 /// Plain values as they are; everything else as its JSON text.
 #[derive(Encode, BorrowDecode)]
-enum ValueRow<'a> {
+enum ValueRow<T> {
     Null,
     Bool(bool),
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    Text(&'a str),
-    Json(&'a str),
+    Text(T),
+    Json(T),
 }
+
+type Part<'a> = PartRow<&'a str, &'a [u8]>;
 
 /// Why messages cannot be encoded.
 #[derive(Debug, PartialEq, Eq)]
@@ -161,7 +164,7 @@ impl<'a> Records<'a> {
     /// The newest message whose role is wanted, of those up to a position.
     pub(crate) fn newest(&self, upto: u64, wanted: impl Fn(Role) -> bool) -> Option<Result<Message, DecodeError>> {
         let old_enough = usize::try_from(upto).ok().and_then(|upto| self.starts.get(..=upto)).unwrap_or(&self.starts);
-        let role = |start: u32| self.rows(start)?.next::<Head<'_>>().map(|head| Role::from(head.role));
+        let role = |start: u32| self.rows(start)?.next::<Head<&[u8]>>().map(|head| Role::from(head.role));
         let newest = old_enough.iter().rfind(|start| role(**start).is_ok_and(&wanted))?;
         Some(self.rows(*newest).and_then(|mut rows| rows.message()))
     }
@@ -182,50 +185,39 @@ impl<'a> Rows<'a> {
     }
 
     fn skip_message(&mut self) -> Result<(), DecodeError> {
-        let head: Head<'_> = self.next()?;
+        let head: Head<&[u8]> = self.next()?;
         for _ in 0..head.parts {
-            if let PartRow::ToolResult { parts, .. } = self.next()? {
+            if let PartRow::<&[u8], &[u8]>::ToolResult { parts, .. } = self.next()? {
                 for _ in 0..parts {
-                    self.next::<PartRow<'_>>()?;
+                    self.next::<PartRow<&[u8], &[u8]>>()?;
                 }
             }
         }
         for _ in 0..head.metadata {
-            self.next::<EntryRow<'_>>()?;
+            self.next::<EntryRow<&[u8]>>()?;
         }
         Ok(())
     }
 
     /// Capacities are reserved as the rows say: they were walked before.
     fn message(&mut self) -> Result<Message, DecodeError> {
-        let Head { role, id, name, created_at, parts, metadata } = self.next()?;
+        let Head::<&str> { role, id, name, created_at, parts, metadata } = self.next()?;
         let mut content = Vec::with_capacity(parts as usize);
         for _ in 0..parts {
             content.push(self.part()?);
         }
-        let mut message = Message::new(role.into(), content);
-        if let Some(id) = id {
-            message = message.with_id(id);
+        let mut entries = Vec::with_capacity(metadata as usize);
+        for _ in 0..metadata {
+            let EntryRow::<&str> { key, value } = self.next()?;
+            entries.push((key.to_owned(), value.try_into()?));
         }
-        if let Some(name) = name {
-            message = message.with_name(name);
-        }
-        if let Some(created_at) = created_at {
-            message = message.with_created_at(created_at.try_into()?);
-        }
-        if metadata > 0 {
-            let mut entries = Vec::with_capacity(metadata as usize);
-            for _ in 0..metadata {
-                let EntryRow { key, value } = self.next()?;
-                entries.push((key.to_owned(), value.try_into()?));
-            }
-            message = message.replace_metadata(Metadata::from_entries(entries));
-        }
-        Ok(message)
+        let created_at = created_at.map(SystemTime::try_from).transpose()?;
+        let (id, name) = (id.map(str::to_owned), name.map(str::to_owned));
+        Ok(Message::of_fields(role.into(), content, id, name, created_at, Metadata::from_entries(entries)))
     }
 
     fn part(&mut self) -> Result<Content, DecodeError> {
-        Ok(match self.next()? {
+        Ok(match self.next::<Part<'_>>()? {
             PartRow::ToolCall { id, name, arguments } => Content::ToolCall(ToolCall::new(id, name, arguments)),
             PartRow::ToolResult { call_id, name, is_error, parts } => {
                 let mut result = ToolResult::new(call_id);
@@ -233,7 +225,7 @@ impl<'a> Rows<'a> {
                 result.is_error = is_error;
                 result.parts.reserve_exact(parts as usize);
                 for _ in 0..parts {
-                    result.parts.push(self.next::<PartRow<'_>>()?.try_into()?);
+                    result.parts.push(self.next::<Part<'_>>()?.try_into()?);
                 }
                 Content::ToolResult(result)
             }
@@ -264,23 +256,23 @@ fn encode_message(message: &Message, payload: &mut Vec<u8>) -> Result<(), Encode
     put(head, payload)?;
     for part in message.content() {
         match part {
-            Content::Text(text) => put(PartRow::Text(text), payload)?,
-            Content::Media(media) => put(PartRow::from(media), payload)?,
+            Content::Text(text) => put(Part::Text(text), payload)?,
+            Content::Media(media) => put(Part::from(media), payload)?,
             Content::ToolCall(ToolCall { id, name, arguments }) => {
-                put(PartRow::ToolCall { id, name, arguments }, payload)?;
+                put(Part::ToolCall { id, name, arguments }, payload)?;
             }
             Content::ToolResult(ToolResult { call_id, name, parts, is_error }) => {
                 let (name, is_error, rows) = (name.as_deref(), *is_error, count(parts.len())?);
-                put(PartRow::ToolResult { call_id, name, is_error, parts: rows }, payload)?;
+                put(Part::ToolResult { call_id, name, is_error, parts: rows }, payload)?;
                 for part in parts {
-                    put(PartRow::from(part), payload)?;
+                    put(Part::from(part), payload)?;
                 }
             }
             Content::Reasoning(Reasoning { text, signature, redacted }) => {
                 let (signature, redacted) = (signature.as_deref(), redacted.as_deref());
-                put(PartRow::Reasoning { text, signature, redacted }, payload)?;
+                put(Part::Reasoning { text, signature, redacted }, payload)?;
             }
-            Content::Opaque(Opaque { provider, json }) => put(PartRow::Opaque { provider, json }, payload)?,
+            Content::Opaque(Opaque { provider, json }) => put(Part::Opaque { provider, json }, payload)?,
         }
     }
     for (key, value) in message.metadata().iter() {
@@ -289,7 +281,7 @@ fn encode_message(message: &Message, payload: &mut Vec<u8>) -> Result<(), Encode
             Some(plain) => plain,
             None => {
                 json = value.to_string();
-                ValueRow::Json(&json)
+                ValueRow::Json(json.as_str())
             }
         };
         put(EntryRow { key, value }, payload)?;
@@ -298,7 +290,7 @@ fn encode_message(message: &Message, payload: &mut Vec<u8>) -> Result<(), Encode
 }
 
 /// The value as a row of its own, where that says it exactly.
-fn plain(value: &Value) -> Option<ValueRow<'_>> {
+fn plain(value: &Value) -> Option<ValueRow<&str>> {
     Some(match value {
         Value::Null => ValueRow::Null,
         Value::Bool(value) => ValueRow::Bool(*value),
@@ -373,7 +365,7 @@ impl TryFrom<TimeRow> for SystemTime {
     }
 }
 
-impl<'a> From<&'a Media> for PartRow<'a> {
+impl<'a> From<&'a Media> for Part<'a> {
     fn from(media: &'a Media) -> Self {
         let mime_type = media.mime_type.as_deref();
         match &media.source {
@@ -383,20 +375,20 @@ impl<'a> From<&'a Media> for PartRow<'a> {
     }
 }
 
-impl<'a> From<&'a ResultPart> for PartRow<'a> {
+impl<'a> From<&'a ResultPart> for Part<'a> {
     fn from(part: &'a ResultPart) -> Self {
         match part {
             ResultPart::Text(text) => PartRow::Text(text),
-            ResultPart::Media(media) => PartRow::from(media),
+            ResultPart::Media(media) => Part::from(media),
             ResultPart::Opaque(Opaque { provider, json }) => PartRow::Opaque { provider, json },
         }
     }
 }
 
-impl TryFrom<PartRow<'_>> for ResultPart {
+impl TryFrom<Part<'_>> for ResultPart {
     type Error = DecodeError;
 
-    fn try_from(row: PartRow<'_>) -> Result<Self, DecodeError> {
+    fn try_from(row: Part<'_>) -> Result<Self, DecodeError> {
         let media = |mut media: Media, mime_type: Option<&str>| {
             media.mime_type = mime_type.map(str::to_owned);
             ResultPart::Media(media)
@@ -413,10 +405,10 @@ impl TryFrom<PartRow<'_>> for ResultPart {
     }
 }
 
-impl TryFrom<ValueRow<'_>> for Value {
+impl TryFrom<ValueRow<&str>> for Value {
     type Error = DecodeError;
 
-    fn try_from(row: ValueRow<'_>) -> Result<Self, DecodeError> {
+    fn try_from(row: ValueRow<&str>) -> Result<Self, DecodeError> {
         Ok(match row {
             ValueRow::Null => Value::Null,
             ValueRow::Bool(value) => value.into(),

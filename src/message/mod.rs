@@ -228,6 +228,18 @@ impl Message {
         self.0.created_at
     }
 
+    /// A message of all its fields at once.
+    pub(crate) fn of_fields(
+        role: Role,
+        content: Vec<Content>,
+        id: Option<String>,
+        name: Option<String>,
+        created_at: Option<SystemTime>,
+        metadata: Metadata,
+    ) -> Self {
+        Self(Arc::new(Fields { role, content, id, name, created_at, metadata }))
+    }
+
     /// The same message with other parts.
     pub(crate) fn replace_content(&self, content: Vec<Content>) -> Self {
         let Fields { role, content: _, id, name, created_at, metadata } = &*self.0;

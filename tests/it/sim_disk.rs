@@ -5,7 +5,7 @@
 //! last write in part.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -402,6 +402,11 @@ impl Disk for SimDisk {
         world.check_reads()?;
         let names = world.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(names.filter_map(|path| path.file_name()).map(OsString::from).collect())
+    }
+
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Status)>> {
+        let names = self.list(dir)?.into_iter().filter(|name| wanted(name));
+        names.map(|name| self.status(&dir.join(&name)).map(|status| (name, status))).collect()
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
