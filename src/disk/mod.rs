@@ -29,8 +29,9 @@ pub trait Disk: Send + Sync + Debug {
     /// The names in a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
 
-    /// The names in a directory that are wanted, each with what is known of its file; what goes meanwhile is left out.
-    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Status)>>;
+    /// The names in a directory that are wanted, each with the time of the last write to its file, in nanoseconds since 1970;
+    /// what goes meanwhile is left out.
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, u64)>>;
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -93,8 +94,6 @@ pub enum Lock {
 pub struct Status {
     /// Length in bytes.
     pub len: u64,
-    /// When it was written last, in nanoseconds since 1970.
-    pub modified: u64,
     /// Which file it is.
     pub identity: Identity,
 }

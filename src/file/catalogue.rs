@@ -82,10 +82,10 @@ impl Listing {
         let wanted = |name: &OsStr| FileName::of(name) != FileName::Other;
         let found = store.with_handles(|| store.disk.survey(&store.root, &wanted));
         let mut listing = Self::default();
-        for (name, status) in found.map_err(|source| io_error("list", &store.root, source))? {
+        for (name, modified) in found.map_err(|source| io_error("list", &store.root, source))? {
             let path = || store.root.join(&name);
             match FileName::of(&name) {
-                FileName::Conversation(key) => listing.files.push((status.modified, key)),
+                FileName::Conversation(key) => listing.files.push((modified, key)),
                 FileName::SetAside(key, offset) => listing.set_aside.entry(key).or_default().push((offset, path())),
                 FileName::ForeignData => {
                     let reason = "it is no conversation's: its name is not the sha256 of an id";

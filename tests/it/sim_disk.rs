@@ -404,9 +404,9 @@ impl Disk for SimDisk {
         Ok(names.filter_map(|path| path.file_name()).map(OsString::from).collect())
     }
 
-    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Status)>> {
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, u64)>> {
         let names = self.list(dir)?.into_iter().filter(|name| wanted(name));
-        names.map(|name| self.status(&dir.join(&name)).map(|status| (name, status))).collect()
+        names.map(|name| self.status(&dir.join(&name)).map(|status| (name, status.identity.inode))).collect()
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -540,7 +540,7 @@ impl DiskFile for SimFile {
 impl World {
     fn status(&self, id: usize) -> Status {
         let identity = Identity { device: 1, inode: id as u64 };
-        Status { len: self.files[id].live.len() as u64, modified: id as u64, identity }
+        Status { len: self.files[id].live.len() as u64, identity }
     }
 
     fn change(&mut self, id: usize, change: Change) {
