@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::conversation::{Contents, Conversation, Known, read};
 use super::names::{FileName, Key};
-use super::read::time;
+use super::reader::time;
 use super::{Store, io_error};
 use crate::disk::Open;
 use crate::error::{Error, Result};

@@ -7,6 +7,7 @@ mod names;
 mod options;
 mod queue;
 mod read;
+mod reader;
 mod recent;
 mod recover;
 mod slots;
@@ -226,7 +227,7 @@ impl ChatMemory for FileChatMemory {
 impl ChatHistory for FileChatMemory {
     fn append(&self, conversation_id: &str, messages: &[Message]) -> Result<Appended> {
         if let Some(Receipt { seqs, recorded_at }) = self.write(conversation_id, messages)? {
-            return Ok(Appended::new(seqs, read::time(recorded_at)));
+            return Ok(Appended::new(seqs, reader::time(recorded_at)));
         }
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);

@@ -8,7 +8,7 @@ use super::io_error;
 use super::lock::{Exclusive, OpenFile};
 use super::names::Names;
 use super::options::FileLocks;
-use super::read::records;
+use super::reader::records;
 use super::slots::SlotRef;
 use super::write::{begin_anew, encode_header, mend_end};
 use crate::disk::{DiskFile, Lock, Open};
