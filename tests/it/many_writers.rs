@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat_memory::{ChatMemory, Durability, FileChatMemory, InMemoryChatMemory, Message};
+use chat_memory::{
+    ChatHistory, ChatMemory, Durability, FileChatMemory, InMemoryChatMemory, Message, PageRequest, Window,
+};
 use tempfile::tempdir;
 
 use crate::support::{child_part, quick, start_child, texts};
@@ -102,6 +104,9 @@ fn many_conversations_at_once_do_not_lock_up() {
                     let id = format!("k{number}");
                     memory.add(&id, &[Message::user("x")]).unwrap();
                     memory.get(&format!("k{worker}")).unwrap();
+                    if number % 10 == 0 {
+                        memory.conversations(&PageRequest::first(5)).unwrap();
+                    }
                     memory.repair(&id, chat_memory::Repair::DryRun).unwrap();
                     memory.clear(&id).unwrap();
                 }
@@ -115,6 +120,54 @@ fn many_conversations_at_once_do_not_lock_up() {
         memory.add("list", &[message]).unwrap();
     }
     assert_eq!(texts(&memory.get("list").unwrap()), ["a", "b", "a", "b"]);
+    for item in memory.conversations(&PageRequest::first(5)).unwrap().items {
+        memory.add(&item.id, &[Message::user("from inside a listing")]).unwrap();
+    }
+    assert_eq!(memory.get("list").unwrap().len(), 5);
+}
+
+/// Two stores on one directory take turns at random: what one keeps in memory is never shown when the other has changed it.
+#[test]
+fn what_is_kept_in_memory_is_never_out_of_date() {
+    for (seed, durability) in [(1, Durability::Process), (2, Durability::Disk), (3, Durability::Process)] {
+        let directory = tempdir().unwrap();
+        let store = |window: usize| {
+            let builder = FileChatMemory::builder(directory.path()).durability(durability);
+            builder.max_messages(window).window_step(1 + window % 3).open().unwrap()
+        };
+        let stores = [(5, store(5)), (20, store(20)), (3, store(3))];
+        let mut model: Vec<Message> = Vec::new();
+        let mut random = seed as u64;
+        for number in 0..400 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (window, store) = &stores[(random >> 40) as usize % 3];
+            match (random >> 50) % 16 {
+                0 => {
+                    store.clear("c").unwrap();
+                    model.clear();
+                }
+                1 => assert!(store.repair("c", chat_memory::Repair::Apply).unwrap().damage.is_empty()),
+                2..=7 => {
+                    let batch: Vec<Message> = (0..1 + (random >> 55) % 4)
+                        .map(|part| match (number + part) % 5 {
+                            0 => Message::system(format!("s {number}.{part}")),
+                            1 | 2 => Message::user(format!("u {number}.{part}")),
+                            // Some are too large to be kept.
+                            _ => Message::assistant(format!(
+                                "a {number}.{part} {}",
+                                "x".repeat((random >> 33) as usize % 90_000)
+                            )),
+                        })
+                        .collect();
+                    store.add("c", &batch).unwrap();
+                    model.extend(batch);
+                }
+                _ => {}
+            }
+            let expected = Window::messages(*window).with_step(1 + window % 3).view(&model);
+            assert!(store.get("c").unwrap() == expected, "step {number} with a window of {window}");
+        }
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use chat_memory::transcript::openai;
 use chat_memory::{
-    ChatMemory, Content, Durability, Error, FileChatMemory, InMemoryChatMemory, Media, Message, Opaque, Reasoning,
-    ResultPart, Role, ToolResult,
+    ChatHistory, ChatMemory, Content, Durability, Error, FileChatMemory, InMemoryChatMemory, Media, Message, Opaque,
+    PageRequest, Reasoning, ResultPart, Role, ToolResult,
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -252,6 +252,8 @@ fn a_cleared_conversation_stays_cleared() {
     let memory = quick(directory.path());
     assert_eq!(texts(&memory.get("c").unwrap()), ["hello 2"]);
     assert_eq!(texts(&memory.get("other").unwrap()), ["other"]);
+    let listed = memory.conversations(&PageRequest::first(10)).unwrap().items;
+    assert_eq!(listed.iter().filter(|item| item.id == "c").count(), 1);
 }
 
 #[test]
