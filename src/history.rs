@@ -14,8 +14,8 @@ use crate::window::Window;
 /// The history of a chat backend's conversations: what a [`ChatMemory`](crate::ChatMemory) keeps, whole, with sequence
 /// numbers and times, and a catalogue of all conversations.
 ///
-/// Messages are numbered from 0 in the order in which they were added. A number is given once: where a repair finds
-/// messages lost, their numbers stay unused.
+/// Messages are numbered from 0 in the order in which they were added. Where messages in the middle are lost, their numbers stay
+/// unused; those of messages lost at the end of a damaged file are given again.
 ///
 /// ```
 /// use chat_memory::{ChatHistory, HistoryRange, InMemoryChatMemory, Message, PageRequest, Window};
@@ -315,9 +315,9 @@ impl<T> Page<T> {
 pub struct ConversationSummary {
     /// Its id, as it was given.
     pub id: String,
-    /// How many messages were added to it. Where some were lost, they are counted.
+    /// How many messages were added to it. Those lost in the middle of a damaged file are counted.
     pub messages: u64,
-    /// What it takes in the store, in bytes; for a store in memory, of text.
+    /// What it takes in the store, in bytes, without space written ahead; for a store in memory, of text.
     pub bytes: u64,
     /// When its first message was recorded.
     pub created: Option<SystemTime>,
@@ -371,7 +371,7 @@ impl Problem {
 pub struct Verification {
     /// The number of messages that are intact.
     pub messages: u64,
-    /// What the conversation takes in the store, in bytes.
+    /// What the conversation takes in the store, in bytes, without space written ahead.
     pub bytes: u64,
     /// What is damaged, in the order of the file; empty where nothing is.
     pub damage: Vec<Damage>,

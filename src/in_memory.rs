@@ -108,16 +108,18 @@ impl ChatHistory for InMemoryChatMemory {
 
     fn history(&self, conversation_id: &str, range: HistoryRange) -> Result<Vec<Entry>> {
         let conversation = self.conversation(conversation_id)?;
-        let entries = (0..).zip(&conversation.recorded_at).zip(&conversation.messages);
-        let mut entries: Vec<Entry> = entries
-            .filter(|((seq, _), _)| range.bounds().contains(seq))
-            .map(|((seq, recorded_at), message)| Entry::new(seq, *recorded_at, message.clone()))
-            .collect();
-        if range.is_last() {
-            entries.drain(..entries.len().saturating_sub(range.count()));
-        }
-        entries.truncate(range.count());
-        Ok(entries)
+        let len = conversation.messages.len();
+        let bound = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX).min(len);
+        let (from, before) = (bound(range.bounds().start), bound(range.bounds().end));
+        let wanted = match range.is_last() {
+            true => from.max(before.saturating_sub(range.count()))..before,
+            false => from..before.min(from.saturating_add(range.count())),
+        };
+        let entries = wanted.filter_map(|at| {
+            let (recorded_at, message) = (conversation.recorded_at.get(at)?, conversation.messages.get(at)?);
+            Some(Entry::new(at as u64, *recorded_at, message.clone()))
+        });
+        Ok(entries.collect())
     }
 
     fn conversations(&self, page: &PageRequest) -> Result<Page<ConversationSummary>> {

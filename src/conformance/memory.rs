@@ -184,12 +184,15 @@ pub fn batches_stay_together(memory: &dyn ChatMemory) -> Outcome {
     let message = |writer: usize, batch: usize, part: usize| Message::user(format!("{writer} {batch} {part}"));
     thread::scope(|scope| {
         let write = |writer| {
-            move || {
-                (0..BATCHES).try_for_each(|batch| memory.add("c", &[0, 1, 2].map(|part| message(writer, batch, part))))
+            move || -> Outcome {
+                for batch in 0..BATCHES {
+                    memory.add("c", &[0, 1, 2].map(|part| message(writer, batch, part)))?;
+                }
+                Ok(())
             }
         };
         let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(write(writer))).collect();
-        writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(|_| Err(Error::InvalidConversationId)))
+        writers.into_iter().try_for_each(|writer| writer.join().unwrap_or_else(|_| Err(Violation("a panic".into()))))
     })?;
     let found = memory.get("c")?;
     holds(found.len() == WRITERS * BATCHES * 3, || format!("{} of {} messages", found.len(), WRITERS * BATCHES * 3))?;

@@ -184,17 +184,24 @@ mod system {
         use std::os::fd::AsFd;
 
         use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
+        use rustix::io::Errno;
 
         use super::super::{File, Identity, Path, Status, io};
 
         const WANTED: StatxFlags = StatxFlags::INO.union(StatxFlags::SIZE);
 
         pub(in super::super) fn status(file: &File) -> io::Result<Status> {
-            Ok(of(&rustix::fs::statx(file.as_fd(), "", AtFlags::EMPTY_PATH, WANTED)?))
+            match rustix::fs::statx(file.as_fd(), "", AtFlags::EMPTY_PATH, WANTED) {
+                Err(Errno::NOSYS) => super::metadata::status(file),
+                asked => Ok(of(&asked?)),
+            }
         }
 
         pub(in super::super) fn status_of_path(path: &Path) -> io::Result<Status> {
-            Ok(of(&rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, WANTED)?))
+            match rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, WANTED) {
+                Err(Errno::NOSYS) => super::metadata::status_of_path(path),
+                asked => Ok(of(&asked?)),
+            }
         }
 
         fn of(statx: &Statx) -> Status {
@@ -203,7 +210,7 @@ mod system {
         }
     }
 
-    #[cfg(not(target_os = "linux"))]
+    /// For other systems, and for sandboxes that do not know that call.
     mod metadata {
         use std::os::unix::fs::MetadataExt;
 

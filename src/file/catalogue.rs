@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::conversation::{Contents, Conversation, Known, read};
+use super::conversation::{Contents, Conversation, Known, has_frame, read};
 use super::names::{FileName, Key};
 use super::reader::time;
 use super::{Store, io_error};
 use crate::disk::Open;
 use crate::error::{Error, Result};
 use crate::history::{ConversationSummary, Cursor, Damage, DamageKind, Page, PageRequest, Problem};
-use crate::log::{FileHeader, FrameHeader, Tail, classify_tail};
+use crate::log::{FileHeader, FrameHeader, Tail};
 
 /// The list that the last first page made, for the pages behind it.
 #[derive(Debug, Default)]
@@ -26,9 +26,18 @@ struct Listing {
     /// The conversations' files, the one written last first, with the time of the last write in nanoseconds since 1970.
     files: Vec<(u64, Key)>,
     /// What was set aside, by conversation.
-    set_aside: HashMap<Key, Vec<(u64, PathBuf)>>,
+    set_aside: HashMap<Key, Vec<Aside>>,
     /// What is no conversation's.
     problems: Vec<Problem>,
+}
+
+/// A copy of bytes that did not hold.
+#[derive(Debug)]
+struct Aside {
+    path: PathBuf,
+    offset: u64,
+    /// Whether a crash had left them, so that nothing was lost.
+    is_torn: bool,
 }
 
 impl Catalogue {
@@ -62,16 +71,25 @@ impl Catalogue {
         };
         let mut rest = listing.files.iter().skip(start).peekable();
         while let Some((written, key)) = rest.next() {
-            match summary(store, *key, listing.set_aside.get(key).map_or(&[], Vec::as_slice)) {
+            let asides = listing.set_aside.get(key).map_or(&[][..], Vec::as_slice);
+            let without_item =
+                |aside: &Aside| Problem::new(&aside.path, "it was set aside from a conversation that is not listed");
+            match summary(store, *key, asides) {
                 Ok(Some(summary)) => page.items.push(summary),
                 // Removed since, or never acknowledged.
-                Ok(None) => {}
-                Err(problem) => page.problems.push(problem),
+                Ok(None) => page.problems.extend(asides.iter().map(without_item)),
+                Err(problem) => {
+                    page.problems.push(problem);
+                    page.problems.extend(asides.iter().map(without_item));
+                }
             }
             if page.items.len() == limit {
                 page.next = rest.peek().map(|_| Cursor::new(*written, key.to_string()));
                 break;
             }
+        }
+        if page.next.is_none() {
+            *self.0.lock() = None; // the last page needs it no more
         }
         Ok(page)
     }
@@ -86,7 +104,9 @@ impl Listing {
             let path = || store.root.join(&name);
             match FileName::of(&name) {
                 FileName::Conversation(key) => listing.files.push((modified, key)),
-                FileName::SetAside(key, offset) => listing.set_aside.entry(key).or_default().push((offset, path())),
+                FileName::SetAside(key, offset, is_torn) => {
+                    listing.set_aside.entry(key).or_default().push(Aside { path: path(), offset, is_torn });
+                }
                 FileName::ForeignData => {
                     let reason = "it is no conversation's: its name is not the sha256 of an id";
                     listing.problems.push(Problem::new(path(), reason));
@@ -99,7 +119,7 @@ impl Listing {
             listing.files.iter().map(|(_, key)| *key).filter(|key| listing.set_aside.contains_key(key)).collect();
         for (_, asides) in listing.set_aside.iter().filter(|(key, _)| !known.contains(key)) {
             let reason = "it was set aside from a conversation that is gone";
-            listing.problems.extend(asides.iter().map(|(_, path)| Problem::new(path, reason)));
+            listing.problems.extend(asides.iter().map(|aside| Problem::new(&aside.path, reason)));
         }
         listing.problems.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
@@ -107,7 +127,7 @@ impl Listing {
 }
 
 /// A conversation from its file's header and end; `None` where it has no acknowledged message.
-fn summary(store: &Store, key: Key, set_aside: &[(u64, PathBuf)]) -> Result<Option<ConversationSummary>, Problem> {
+fn summary(store: &Store, key: Key, set_aside: &[Aside]) -> Result<Option<ConversationSummary>, Problem> {
     let path = super::names::Names::new(&store.root, key).data().to_owned();
     let problem = |error: Error| {
         let reason = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
@@ -125,25 +145,26 @@ fn summary(store: &Store, key: Key, set_aside: &[(u64, PathBuf)]) -> Result<Opti
         Contents::Known(known) => known,
         Contents::Unreadable { reason, .. } => return Err(Problem::new(&path, *reason)),
     };
-    let (Known { last: Some(last), end, tail, .. }, Some(first)) = (known, known.first_frame(&id)) else {
+    let Known { last: Some(last), end, tail, .. } = known else {
         return Ok(None);
     };
+    let reason = "the file header does not hold";
+    let first = known.first_frame(&id).ok_or_else(|| Problem::new(&path, reason))?;
     let reading = |source| problem(slot.names.io("read", source));
     let len = locked.file.status().map_err(reading)?.len;
     let first = read(&*locked.file, first, first + FrameHeader::LEN as u64).map_err(reading)?;
 
     let mut summary = ConversationSummary::new(id.as_str());
     summary.messages = last.header.next_seq();
-    summary.bytes = *end;
+    summary.bytes = locked.contents.len().min(len);
     summary.created = FrameHeader::parse(&first).map(|header| time(header.recorded_at));
     summary.updated = Some(time(last.header.recorded_at));
     if *tail == Tail::Damaged {
         summary.damage.push(Damage::new(DamageKind::End, *end, len));
     }
-    for (offset, path) in set_aside {
-        if let Some(len) = damaged_copy(store, *offset, path) {
-            summary.damage.push(Damage::new(DamageKind::SetAside, *offset, *offset + len));
-        }
+    for aside in set_aside.iter().filter(|aside| !aside.is_torn) {
+        let len = store.disk.status(&aside.path).map_or(0, |status| status.len);
+        summary.damage.push(Damage::new(DamageKind::SetAside, aside.offset, aside.offset.saturating_add(len)));
     }
     Ok(Some(summary))
 }
@@ -166,15 +187,10 @@ fn id_of(store: &Store, path: &Path) -> Result<Option<String>> {
         bytes = read(&*file, 0, whole).map_err(reading)?;
     }
     let id = FileHeader::id_in(&bytes).map(str::to_owned);
+    if id.is_none() && FileHeader::is_cut_off(&bytes, len) && !has_frame(&*file, len).map_err(reading)? {
+        return Ok(None); // a creation that was never acknowledged
+    }
     let reason =
         "the file header does not hold, so the conversation's id is not known; its messages are read under their id";
     id.map(Some).ok_or_else(|| Error::Corrupt { path: path.to_owned(), offset: 0, reason })
-}
-
-/// The length of a set-aside copy of bytes that were whole once; `None` for what a crash left.
-fn damaged_copy(store: &Store, offset: u64, path: &Path) -> Option<u64> {
-    let file = store.with_handles(|| store.disk.open(path, Open::Read)).ok()?;
-    let len = file.status().ok()?.len;
-    let bytes = read(&*file, 0, len).ok()?;
-    (classify_tail(&bytes, offset, None) == Tail::Damaged).then_some(len)
 }

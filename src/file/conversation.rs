@@ -88,6 +88,14 @@ impl Known {
 }
 
 impl Contents {
+    /// How far the file is used: without space written ahead.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Contents::Known(Known { end, tail: Tail::Clean, .. }) => *end,
+            _ => u64::MAX,
+        }
+    }
+
     /// Whether the file was made by someone who made its name durable first.
     pub(super) fn name_is_durable(&self) -> bool {
         match self {
@@ -170,15 +178,12 @@ pub(super) fn load(
     }
     let end = last.as_ref().map_or(start, |last| last.header.end());
     let epoch = last.as_ref().map(|last| last.header.epoch).or(epoch);
-    let behind;
-    let behind = match ending.get(end, len) {
-        Some(bytes) => bytes,
-        None => {
-            behind = read(file, end, len).map_err(reading)?;
-            &behind
-        }
+    // Where all that was read behind the last frame is zeros, so is all behind it.
+    let read_to = ending.offset + ending.bytes.len() as u64;
+    let tail = match ending.get(end, read_to) {
+        Some(behind) if behind.iter().all(|byte| *byte == 0) => Tail::Clean,
+        _ => classify_tail(&read(file, end, len).map_err(reading)?, end, epoch),
     };
-    let tail = classify_tail(behind, end, epoch);
     let contents = match (last, header, tail) {
         (None, Header::Holds(_), Tail::Clean | Tail::Torn) | (Some(_), ..) => {
             Contents::Known(Known { header, last, end, len, tail })
@@ -212,20 +217,34 @@ pub(super) fn check_header(file: &dyn DiskFile, len: u64, conversation: &Convers
     }
 }
 
-/// Searches backwards from the end of the file for the last frame that holds, reading as much as that needs.
+/// Whether any frame holds in a file.
+pub(super) fn has_frame(file: &dyn DiskFile, len: u64) -> io::Result<bool> {
+    find_last_frame(file, len, 0, None).map(|(last, _)| last.is_some())
+}
+
+/// Searches backwards from the end of the file for the last frame that holds, reading as much as that needs. Also gives the
+/// bytes that were read last, which reach to the last that is not zero.
 fn find_last_frame(
     file: &dyn DiskFile,
     len: u64,
     start: u64,
     epoch: Option<Epoch>,
 ) -> io::Result<(Option<Last>, Piece)> {
-    let mut from = len.saturating_sub(FIRST_READ).max(start.min(len));
+    let start = start.min(len);
+    let mut end = len;
+    let mut from = end.saturating_sub(FIRST_READ).max(start);
     loop {
-        let bytes = read(file, from, len)?;
+        let bytes = read(file, from, end)?;
+        if bytes.iter().all(|byte| *byte == 0) && from > start {
+            // Space written ahead: no frame ends in it.
+            end = from;
+            from = end.saturating_sub(FIRST_READ).max(start);
+            continue;
+        }
         let found = match last_frame(&bytes, from, start, epoch) {
             // Four times as much, whatever the bytes say of where it begins: they may say it again and again.
             LastFrame::Before => {
-                from = len.saturating_sub((len - from).saturating_mul(4)).max(start);
+                from = end.saturating_sub((end - from).saturating_mul(4)).max(start);
                 continue;
             }
             LastFrame::Found(frame) => Some(Last::new(frame.header, frame.trailer)),

@@ -18,7 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 use dashmap::DashMap;
 
@@ -141,8 +140,8 @@ impl FileChatMemory {
 
     /// Looks for damage in a conversation, and with [`Repair::Apply`] mends it.
     ///
-    /// What is damaged is copied beside the conversation, as `<stem>.aside-<offset>-<crc32c>`. A damaged or unfinished end is
-    /// then cut off. Damage before the end is mended by writing the intact messages, under their sequence numbers, to a new
+    /// What is damaged is copied beside the conversation, as `<stem>.aside-<offset>-<crc32c>`, with `-torn` behind it for an
+    /// unfinished end. A damaged or unfinished end is then cut off. Damage before the end is mended by writing the intact messages, under their sequence numbers, to a new
     /// file that takes the old one's name. A conversation without damage is left alone, so a second repair changes
     /// nothing.
     ///
@@ -233,9 +232,13 @@ impl ChatHistory for FileChatMemory {
         let slot = self.slot(&conversation);
         let next = match slot.shared(&conversation)?.as_ref().map(|locked| &locked.contents) {
             Some(Contents::Known(Known { last: Some(last), .. })) => last.header.next_seq(),
+            Some(Contents::Unreadable { offset, reason }) => {
+                let (path, offset) = (slot.names.data().to_owned(), *offset);
+                return Err(Error::Corrupt { path, offset, reason });
+            }
             _ => 0,
         };
-        Ok(Appended::new(next..next, SystemTime::now()))
+        Ok(Appended::new(next..next, reader::time(write::microseconds_since_1970())))
     }
 
     fn history(&self, conversation_id: &str, range: HistoryRange) -> Result<Vec<Entry>> {
@@ -266,8 +269,9 @@ impl ChatHistory for FileChatMemory {
         let slot = self.slot(&conversation);
         let mut verification = Verification::default();
         if let Some(locked) = slot.shared(&conversation)? {
-            let (bytes, messages, damage) = recover::look(&conversation, &slot, &*locked.file, &locked.contents)?;
-            (verification.bytes, verification.messages, verification.damage) = (bytes.len() as u64, messages, damage);
+            let look = recover::Look::at(&conversation, &slot, &*locked.file)?;
+            (verification.bytes, verification.messages) = (look.len(), look.messages);
+            verification.damage = look.damage;
         }
         let beside = self.store.beside(&slot.names)?;
         verification.set_aside = beside.into_iter().filter(|path| *path != slot.names.temporary()).collect();

@@ -26,8 +26,8 @@ impl fmt::Display for Key {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileName {
     Conversation(Key),
-    /// Bytes set aside from a conversation's file, and where they were.
-    SetAside(Key, u64),
+    /// Bytes set aside from a conversation's file, where they were, and whether a crash had left them.
+    SetAside(Key, u64, bool),
     /// Named as a conversation's, and no conversation's.
     ForeignData,
     /// Somebody else's, or a repair's.
@@ -48,12 +48,14 @@ impl FileName {
             return key(stem).map_or(FileName::ForeignData, FileName::Conversation);
         }
         let aside = name.split_once(".aside-").and_then(|(stem, place)| {
-            let (offset, _crc) = place.split_once('-')?;
-            Some(FileName::SetAside(key(stem)?, offset.parse().ok()?))
+            let (offset, crc) = place.split_once('-')?;
+            Some(FileName::SetAside(key(stem)?, offset.parse().ok()?, crc.ends_with(TORN)))
         });
         aside.unwrap_or(FileName::Other)
     }
 }
+
+const TORN: &str = "-torn";
 
 /// Where a conversation's files are.
 #[derive(Debug, Clone)]
@@ -81,9 +83,10 @@ impl Names {
     }
 
     /// A copy of damaged bytes, named by where they were and by their checksum, so that setting the same bytes aside twice
-    /// makes one copy.
-    pub(super) fn aside(&self, offset: u64, crc: u32) -> PathBuf {
-        self.root.join(format!("{}.aside-{offset}-{crc:08x}", self.stem))
+    /// makes one copy; and marked where a crash left them, so that nothing was lost.
+    pub(super) fn aside(&self, offset: u64, crc: u32, is_torn: bool) -> PathBuf {
+        let mark = if is_torn { TORN } else { "" };
+        self.root.join(format!("{}.aside-{offset}-{crc:08x}{mark}", self.stem))
     }
 
     /// Whether a name in the directory belongs to this conversation beside the conversation itself.
@@ -103,12 +106,13 @@ mod tests {
         let names = Names::new(Path::new("/store"), key);
         let of = |path: &Path| FileName::of(path.file_name().unwrap());
         assert_eq!(of(names.data()), FileName::Conversation(key));
-        assert_eq!(of(&names.aside(17, 0xabc)), FileName::SetAside(key, 17));
+        assert_eq!(of(&names.aside(17, 0xabc, false)), FileName::SetAside(key, 17, false));
+        assert_eq!(of(&names.aside(17, 0xabc, true)), FileName::SetAside(key, 17, true));
         assert_eq!(of(&names.temporary()), FileName::Other);
         assert_eq!(FileName::of(OsStr::new("zz.bin")), FileName::ForeignData);
         assert_eq!(FileName::of(OsStr::new(&format!("{}.bin", "F".repeat(64)))), FileName::ForeignData);
         assert_eq!(FileName::of(OsStr::new("notes.txt")), FileName::Other);
-        assert!(names.is_beside(names.aside(17, 0).file_name().unwrap()));
+        assert!(names.is_beside(names.aside(17, 0, true).file_name().unwrap()));
         assert!(!names.is_beside(names.data().file_name().unwrap()));
     }
 }

@@ -81,7 +81,9 @@ struct Leader<'a> {
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let panicked = || {
-            let source = std::io::Error::other("the thread that wrote for several panicked");
+            let source = std::io::Error::other(
+                "the thread that wrote for several panicked; whether it had written is not known",
+            );
             Error::Io { operation: "write to", path: self.path.to_owned(), source }
         };
         let mut state = self.queue.state.lock();

@@ -83,7 +83,7 @@ pub(super) fn view_at(
 ) -> Result<Vec<Message>> {
     let fast = |reader: &Reader<'_>, last: &FrameHeader, ending| {
         let (view, recent) = reader.view(last, ending, window, upto)?;
-        *read = Some(recent);
+        *read = recent;
         Ok(view)
     };
     let salvaged = |intact: &Intact<'_>| {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::conversation::{FIRST_READ, Piece, read};
 use super::names::Names;
-use super::recent::Recent;
+use super::recent::{Newest, Recent};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::history::{Entry, HistoryRange};
@@ -134,12 +134,12 @@ impl Reader<'_> {
         ending: Option<Piece>,
         window: &Window,
         upto: u64,
-    ) -> Seen<(Vec<Message>, Recent)> {
+    ) -> Seen<(Vec<Message>, Option<Recent>)> {
         let mut frames = Backwards::new(self, last.end(), ending);
         // The newest frame with a message that is old enough.
         let (top, system, user) = loop {
             let Some(frame) = frames.step()? else {
-                return Ok((Vec::new(), Recent::default()));
+                return Ok((Vec::new(), None));
             };
             if frame.header.first_seq <= upto {
                 let records = self.records(&frame)?;
@@ -153,23 +153,22 @@ impl Reader<'_> {
         let system = self.or_before(system, &top, |header| header.newest_system, Role::is_system, &frames)?;
         let user = self.or_before(user, &top, |header| header.newest_user, is_user, &frames)?;
 
-        let mut recent = Recent::of_cut(system.clone(), user.clone());
-        let mut selection = window.select(system, user);
+        let mut selection = window.select(system.clone(), user.clone());
+        let mut read = Newest::default();
         frames.go_on_with(&top);
         while let Some(frame) = frames.step()? {
             if let Some(records) = self.records(&frame)? {
-                let bytes = frame.payload.len() / records.iter().len().max(1);
                 let old_enough = frame.header.seqs().zip(records.iter()).rev().filter(|(seq, _)| *seq <= upto);
                 for (seq, message) in old_enough {
                     let message = message?;
-                    recent.push_older(seq, bytes, &message);
+                    read.push(seq, &message);
                     if selection.push(seq, message).is_break() {
-                        return Ok((selection.finish(), recent));
+                        return Ok((selection.finish(), Recent::new(read, false, system, user)));
                     }
                 }
             }
         }
-        Ok((selection.finish(), recent.end()))
+        Ok((selection.finish(), Recent::new(read, true, system, user)))
     }
 
     /// The newest message of a role: one from the frame at hand, or else from the frame that a pointer names.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::conversation::{Contents, Conversation, Header, Known, read};
+use super::conversation::{Contents, Conversation, Header, Known, load, read};
 use super::io_error;
-use super::lock::{Exclusive, OpenFile};
+use super::lock::Exclusive;
 use super::names::Names;
 use super::options::FileLocks;
 use super::reader::records;
@@ -112,22 +112,35 @@ impl Roles {
     }
 }
 
-/// Reads a whole file; its bytes, the number of intact messages in it, and what is damaged.
-pub(super) fn look(
-    conversation: &Conversation<'_>,
-    slot: &SlotRef<'_>,
-    file: &dyn DiskFile,
-    contents: &Contents,
-) -> Result<(Vec<u8>, u64, Vec<Damage>)> {
-    let names = &slot.names;
-    let len = file.status().map_err(|source| names.io("look at", source))?.len;
-    let bytes = read(file, 0, len).map_err(|source| names.io("read", source))?;
-    let mut intact = 0;
-    let damage = examine(&bytes, contents, conversation, names, |_, roles| {
-        intact += roles.messages;
-        Ok(())
-    })?;
-    Ok((bytes, intact, damage))
+/// A whole file, looked at anew: what is remembered of a file says nothing about what was harmed since.
+pub(super) struct Look {
+    bytes: Vec<u8>,
+    contents: Contents,
+    /// The number of intact messages.
+    pub(super) messages: u64,
+    pub(super) damage: Vec<Damage>,
+}
+
+impl Look {
+    /// Reads the file of a conversation that is locked.
+    pub(super) fn at(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile) -> Result<Self> {
+        let names = &slot.names;
+        let len = file.status().map_err(|source| names.io("look at", source))?.len;
+        let (contents, ending) = load(file, len, conversation, names)?;
+        drop(ending);
+        let bytes = read(file, 0, len).map_err(|source| names.io("read", source))?;
+        let mut messages = 0;
+        let damage = examine(&bytes, &contents, conversation, names, |_, roles| {
+            messages += roles.messages;
+            Ok(())
+        })?;
+        Ok(Self { bytes, contents, messages, damage })
+    }
+
+    /// What the conversation takes in the store, without space written ahead.
+    pub(super) fn len(&self) -> u64 {
+        self.contents.len().min(self.bytes.len() as u64)
+    }
 }
 
 /// Looks for damage, and mends it if asked to.
@@ -136,50 +149,51 @@ pub(super) fn repair(conversation: &Conversation<'_>, slot: &SlotRef<'_>, repair
     match repair {
         Repair::DryRun => {
             if let Some(locked) = slot.shared(conversation)? {
-                (_, report.messages, report.damage) = look(conversation, slot, &*locked.file, &locked.contents)?;
+                let look = Look::at(conversation, slot, &*locked.file)?;
+                (report.messages, report.damage) = (look.messages, look.damage);
             }
         }
         Repair::Apply => {
             let mut locked = slot.exclusive_existing(conversation)?;
-            if let Some(OpenFile { file, contents: Some(contents), .. }) = locked.open_file() {
-                let bytes;
-                (bytes, report.messages, report.damage) = look(conversation, slot, &**file, contents)?;
-                if !report.damage.is_empty() {
-                    mend(conversation, slot, &mut locked, &bytes, &mut report)?;
+            if let Some(open) = locked.open_file() {
+                // Whoever comes next reads the file again.
+                (open.contents, open.recent) = (None, None);
+                let file = Arc::clone(&open.file);
+                let look = Look::at(conversation, slot, &*file)?;
+                if !look.damage.is_empty() {
+                    report.set_aside = mend(conversation, slot, &mut locked, &*file, &look)?;
                 }
+                (report.messages, report.damage) = (look.messages, look.damage);
             }
         }
     }
     Ok(report)
 }
 
+/// Mends a file; the copies that were made.
 fn mend(
     conversation: &Conversation<'_>,
     slot: &SlotRef<'_>,
     locked: &mut Exclusive<'_>,
-    bytes: &[u8],
-    report: &mut RepairReport,
-) -> Result<()> {
-    // Whoever comes next reads the file again.
-    let Some((file, contents)) =
-        locked.open_file().and_then(|open| Some((Arc::clone(&open.file), open.contents.take()?)))
-    else {
-        return Ok(());
-    };
+    file: &dyn DiskFile,
+    look: &Look,
+) -> Result<Vec<PathBuf>> {
+    let mut asides = Vec::new();
     let only_the_end = |damage: &Damage| matches!(damage.kind, DamageKind::UnfinishedEnd | DamageKind::End);
-    let asides = &mut report.set_aside;
-    match contents {
-        Contents::Unreadable { .. } => begin_anew(conversation, slot, &*file, asides).map(drop),
-        Contents::Known(known) if report.damage.iter().all(only_the_end) => {
-            mend_end(conversation, slot, &*file, known, asides).map(drop)
+    match &look.contents {
+        Contents::Unreadable { .. } => _ = begin_anew(conversation, slot, file, &mut asides)?,
+        Contents::Known(known) if look.damage.iter().all(only_the_end) => {
+            _ = mend_end(conversation, slot, file, known.clone(), &mut asides)?;
         }
         contents => {
-            for Damage { offset, end, .. } in &report.damage {
-                asides.push(set_aside(conversation, &slot.names, &*file, *offset, Some(*end))?);
+            for Damage { kind, offset, end } in &look.damage {
+                let is_torn = *kind == DamageKind::UnfinishedEnd;
+                asides.push(set_aside(conversation, &slot.names, file, *offset, Some(*end), is_torn)?);
             }
-            rewrite(conversation, slot, locked, bytes, &contents)
+            rewrite(conversation, slot, locked, &look.bytes, contents)?;
         }
     }
+    Ok(asides)
 }
 
 /// Writes the frames that are intact to a new file, which takes the conversation's name.
@@ -272,6 +286,7 @@ pub(super) fn set_aside(
     file: &dyn DiskFile,
     start: u64,
     end: Option<u64>,
+    is_torn: bool,
 ) -> Result<PathBuf> {
     const PIECE: u64 = 1 << 20;
     let store = conversation.store;
@@ -286,7 +301,7 @@ pub(super) fn set_aside(
         let piece = read(file, from, to).map_err(|source| names.io("read", source))?;
         crc = crc32c::crc32c_append(crc, &piece);
     }
-    let path = names.aside(start, crc);
+    let path = names.aside(start, crc, is_torn);
     let failed = |operation| {
         let path = path.clone();
         move |source| io_error(operation, &path, source)

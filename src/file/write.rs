@@ -88,24 +88,24 @@ fn append_frame(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batc
         open.name_is_durable = true;
     }
     let recent = open.recent.take().or_else(|| known.last.is_none().then(Arc::default));
-    let payload_len = batch.frame.payload_len();
-    let (bytes, next, header, messages) = compose(conversation, &known, open.name_is_durable, batch)?;
+    let (bytes, mut next, header, messages) = compose(conversation, &known, open.name_is_durable, batch)?;
 
     // Until the write is known to be whole, nothing is known of the file.
     open.contents = None;
     let file = &*open.file;
     let written = file.write_all_at(&bytes, known.end).map_err(|source| slot.names.io("write to", source));
     let written = written.and_then(|()| match store.options.durability {
-        Durability::Disk => file.sync().map_err(|source| slot.names.io("sync", source)),
+        Durability::Disk => {
+            write_ahead(file, &mut next);
+            file.sync().map_err(|source| slot.names.io("sync", source))
+        }
         Durability::Process => Ok(()),
     });
     match written {
         Ok(()) => {
             open.contents = Some(Contents::Known(next));
-            open.recent = recent.map(|mut recent| {
-                Arc::make_mut(&mut recent).append(header.first_seq, payload_len, &messages);
-                recent
-            });
+            let recent = recent.and_then(|recent| Arc::unwrap_or_clone(recent).append(header.first_seq, messages));
+            open.recent = recent.map(Arc::new);
             Ok(header)
         }
         Err(error) => {
@@ -155,7 +155,8 @@ pub(super) fn mend_end(
     }
     // Of a header that was never finished there is nothing to keep.
     if known.header != Header::Missing {
-        asides.push(set_aside(conversation, &slot.names, file, known.end, None)?);
+        let is_torn = known.tail == Tail::Torn;
+        asides.push(set_aside(conversation, &slot.names, file, known.end, None, is_torn)?);
     }
     cut(slot, file, known.end)?;
     Ok(Known { tail: Tail::Clean, len: known.end, ..known })
@@ -169,7 +170,7 @@ pub(super) fn begin_anew(
     file: &dyn DiskFile,
     asides: &mut Vec<PathBuf>,
 ) -> Result<Known> {
-    asides.push(set_aside(conversation, &slot.names, file, 0, None)?);
+    asides.push(set_aside(conversation, &slot.names, file, 0, None, false)?);
     cut(slot, file, 0)?;
     Ok(Known::empty())
 }
@@ -232,21 +233,28 @@ fn compose(
         flags: 0,
     };
     let (frame, frame_header, trailer) = frame.finish(frame_header);
-    let mut bytes = if file_header.is_empty() {
+    let bytes = if file_header.is_empty() {
         frame
     } else {
         file_header.extend(frame);
         file_header
     };
     let end = frame_header.end();
-    if conversation.store.options.durability == Durability::Disk && end > known.len {
-        // Space of zeros written ahead: while it lasts, a sync has no new length to write, which makes it faster.
-        let ahead = end.next_power_of_two().clamp(LEAST_AHEAD, MOST_AHEAD);
-        bytes.resize(bytes.len() + usize::try_from(ahead).unwrap_or_default(), 0);
-    }
-    let len = known.len.max(known.end + bytes.len() as u64);
-    let next = Known { end, len, last: Some(Last::new(frame_header, trailer)), ..known };
+    let next = Known { end, len: known.len.max(end), last: Some(Last::new(frame_header, trailer)), ..known };
     Ok((bytes, next, frame_header, messages))
+}
+
+/// Writes space of zeros behind the end where there is none left: while it lasts, a sync has no new length to write, which makes
+/// it faster. Where there is no room for it, there is none.
+fn write_ahead(file: &dyn DiskFile, known: &mut Known) {
+    if known.end < known.len {
+        return;
+    }
+    let ahead = known.end.next_power_of_two().clamp(LEAST_AHEAD, MOST_AHEAD);
+    let zeros = vec![0; usize::try_from(ahead).unwrap_or_default()];
+    if file.write_all_at(&zeros, known.end).is_ok() {
+        known.len = known.end + ahead;
+    }
 }
 
 /// How much space is written ahead: as much as there is, but no less and no more than this, so that short conversations stay
@@ -262,7 +270,7 @@ pub(super) fn encode_header(conversation: &Conversation<'_>, header: FileHeader)
     })
 }
 
-fn microseconds_since_1970() -> u64 {
+pub(super) fn microseconds_since_1970() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -60,6 +60,12 @@ impl FileHeader {
         fields.u32().map(u64::from)
     }
 
+    /// Whether a file of `len` bytes begins as a header does, and ends before it could be whole.
+    pub(crate) fn is_cut_off(bytes: &[u8], len: u64) -> bool {
+        let begins = bytes.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
+        begins && Self::len_in(bytes).is_none_or(|claimed| claimed > len)
+    }
+
     /// The epoch where a header that does not hold would have it.
     pub(crate) fn epoch_in(bytes: &[u8]) -> Option<Epoch> {
         let mut fields = Fields(bytes);

@@ -23,6 +23,30 @@ pub enum Content {
 }
 
 impl Content {
+    /// About how many bytes of memory it takes.
+    pub(super) fn footprint(&self) -> usize {
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        size_of::<Self>()
+            + match self {
+                Content::Text(text) => text.len(),
+                Content::Media(media) => media.footprint(),
+                Content::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
+                Content::ToolResult(result) => {
+                    let parts = result.parts.iter().map(|part| match part {
+                        ResultPart::Text(text) => text.len(),
+                        ResultPart::Media(media) => media.footprint(),
+                        ResultPart::Opaque(opaque) => opaque.provider.len() + opaque.json.len(),
+                    });
+                    let parts = parts.map(|bytes| size_of::<ResultPart>() + bytes);
+                    result.call_id.len() + optional(&result.name) + parts.sum::<usize>()
+                }
+                Content::Reasoning(thought) => {
+                    thought.text.len() + optional(&thought.signature) + optional(&thought.redacted)
+                }
+                Content::Opaque(opaque) => opaque.provider.len() + opaque.json.len(),
+            }
+    }
+
     /// The texts in this part: its own, or those inside a tool result.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let (own, parts) = match self {
@@ -66,6 +90,14 @@ impl Media {
     /// Media by value.
     pub fn bytes(mime_type: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { mime_type: Some(mime_type.into()), source: MediaSource::Bytes(bytes.into()) }
+    }
+
+    fn footprint(&self) -> usize {
+        self.mime_type.as_ref().map_or(0, String::len)
+            + match &self.source {
+                MediaSource::Url(url) => url.len(),
+                MediaSource::Bytes(bytes) => bytes.len(),
+            }
     }
 
     /// Sets the MIME type.

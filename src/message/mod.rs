@@ -240,6 +240,13 @@ impl Message {
         Self(Arc::new(Fields { role, content, id, name, created_at, metadata }))
     }
 
+    /// About how many bytes of memory it takes.
+    pub(crate) fn footprint(&self) -> usize {
+        let Fields { content, id, name, metadata, .. } = &*self.0;
+        let texts = [id, name].into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<Fields>() + content.iter().map(Content::footprint).sum::<usize>() + texts + metadata.footprint()
+    }
+
     /// The same message with other parts.
     pub(crate) fn replace_content(&self, content: Vec<Content>) -> Self {
         let Fields { role, content: _, id, name, created_at, metadata } = &*self.0;

@@ -280,3 +280,67 @@ fn a_listing_reads_heads_and_ends_only() {
     let (read, _) = disk.take_counts();
     assert!(read < 20 * 25_000, "{read} bytes read of 20 MB");
 }
+
+/// The kinds of damage that the catalogue tells of the one conversation that it lists.
+fn listed_damage(memory: &FileChatMemory) -> Vec<DamageKind> {
+    let page = memory.conversations(&PageRequest::first(10)).unwrap();
+    assert_eq!(page.items.len(), 1, "{page:?}");
+    page.items[0].damage.iter().map(|damage| damage.kind).collect()
+}
+
+#[test]
+fn a_loss_is_told_as_long_as_its_copy_is_there() {
+    // A whole file of zeros, set aside by the next add.
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("c", &numbered(0..1)).unwrap();
+    let len = fs::metadata(memory.path("c")).unwrap().len() as usize;
+    fs::write(memory.path("c"), vec![0; len]).unwrap();
+    memory.add("c", &numbered(0..1)).unwrap();
+    assert_eq!(listed_damage(&memory), [DamageKind::SetAside]);
+    // Sectors of zeros in the middle, set aside by a repair.
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    for _ in 0..3 {
+        memory.add("c", &[Message::user("q".repeat(3_000))]).unwrap();
+    }
+    let mut bytes = fs::read(memory.path("c")).unwrap();
+    bytes[4_096..5_120].fill(0);
+    fs::write(memory.path("c"), bytes).unwrap();
+    assert_eq!(memory.repair("c", Repair::Apply).unwrap().messages, 2);
+    assert_eq!(listed_damage(&memory), [DamageKind::SetAside]);
+    // A copy beside a file that was emptied in between.
+    fs::write(memory.path("c"), "").unwrap();
+    let page = memory.conversations(&PageRequest::first(10)).unwrap();
+    assert_eq!((page.items.len(), page.problems.len()), (0, 1));
+}
+
+#[test]
+fn a_creation_that_was_cut_off_is_no_problem() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("c", &numbered(0..1)).unwrap();
+    let bytes = fs::read(memory.path("c")).unwrap();
+    for cut in [1, 8, 13, 30, 60] {
+        fs::write(memory.path("c"), &bytes[..cut]).unwrap();
+        let memory = quick(directory.path());
+        assert_eq!(memory.get("c").unwrap(), []);
+        let page = memory.conversations(&PageRequest::first(10)).unwrap();
+        assert_eq!((page.items.len(), page.problems.len()), (0, 0), "{cut}");
+    }
+    // A length that points beyond the file, with messages behind it, is one.
+    let mut bytes = bytes;
+    bytes[13] = 0xff;
+    fs::write(memory.path("c"), &bytes).unwrap();
+    assert_eq!(quick(directory.path()).conversations(&PageRequest::first(10)).unwrap().problems.len(), 1);
+}
+
+#[test]
+fn sizes_leave_out_space_written_ahead() {
+    let directory = tempdir().unwrap();
+    let memory = FileChatMemory::open(directory.path()).unwrap();
+    memory.append("c", &numbered(0..1)).unwrap();
+    let listed = memory.conversations(&PageRequest::first(10)).unwrap().items[0].bytes;
+    assert_eq!(listed, memory.verify("c").unwrap().bytes);
+    assert!(listed < 200 && fs::metadata(memory.path("c")).unwrap().len() > 4_096);
+}

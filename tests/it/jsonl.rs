@@ -159,3 +159,17 @@ fn what_is_not_of_the_form_is_refused_with_its_place_and_never_quoted() {
     let import = jsonl::read(r#"{"role":"user","content":[{"type":"text","text":"\ud800"}]}"#).unwrap();
     assert_eq!((import.messages[0].text().as_ref(), import.warnings.len()), ("\u{fffd}", 1));
 }
+
+#[test]
+fn the_deepest_metadata_that_a_store_takes_comes_back() {
+    use chat_memory::{ChatMemory, InMemoryChatMemory};
+    let memory = InMemoryChatMemory::new();
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let stored = |levels: usize| {
+        let message = [Message::user("x").with_metadata("deep", nested(levels))];
+        memory.add("c", &message).is_ok().then_some(message)
+    };
+    let deepest = (1..200).rev().find_map(stored).unwrap();
+    comes_back(&deepest);
+    assert!(stored(119).is_some() && stored(120).is_none());
+}

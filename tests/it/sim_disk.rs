@@ -183,7 +183,7 @@ impl SimDisk {
             if let Some((Change::Write(offset, bytes), before)) = file.changes.split_last() {
                 let mut base = file.durable.clone();
                 before.iter().for_each(|change| change.apply(&mut base));
-                for cut in cuts(bytes.len()) {
+                for cut in cuts(bytes) {
                     let mut image = live.clone();
                     let mut file = base.clone();
                     Change::Write(*offset, bytes[..cut].to_vec()).apply(&mut file);
@@ -198,8 +198,13 @@ impl SimDisk {
     }
 }
 
-/// Every byte of a short write; of a long one the edges, the sectors' edges and some between.
-fn cuts(len: usize) -> Vec<usize> {
+/// Every byte of a short write; of a long one the edges, the sectors' edges and some between. One zero is like another, so of
+/// zeros a few will do.
+fn cuts(bytes: &[u8]) -> Vec<usize> {
+    let len = bytes.len();
+    if bytes.iter().all(|byte| *byte == 0) {
+        return vec![0, len / 3, len];
+    }
     if len <= 300 {
         return (0..=len).collect();
     }
@@ -229,7 +234,7 @@ impl File {
             if let Some((Change::Write(offset, bytes), before)) = applied.split_last() {
                 let mut base = self.durable.clone();
                 before.iter().for_each(|change| change.apply(&mut base));
-                for cut in cuts(bytes.len()) {
+                for cut in cuts(bytes) {
                     let mut part = base.clone();
                     Change::Write(*offset, bytes[..cut].to_vec()).apply(&mut part);
                     outcomes.push(part);
