@@ -34,8 +34,9 @@ pub(super) struct Slot {
 struct State {
     readers: usize,
     waiting_writers: usize,
-    /// Since when the readers hold the file lock.
+    /// Since when the readers hold the file lock, and whether one has joined another since.
     shared_since: Option<Instant>,
+    was_joined: bool,
     /// Until when no new reader takes the file lock.
     closed_until: Option<Instant>,
     open: Option<OpenFile>,
@@ -101,6 +102,7 @@ impl Slot {
         if state.readers == 0 {
             state.closed_until = None;
             state.shared_since = Some(Instant::now());
+            state.was_joined = false;
             match lock_and_load(&mut state.open, conversation, &self.names, Lock::Shared, Missing::Leave)? {
                 Locked::No => return Ok(None),
                 Locked::Yes(read) => ending = read,
@@ -111,6 +113,7 @@ impl Slot {
             return Err(self.names.io("look at", std::io::ErrorKind::NotFound.into()));
         };
         let (file, contents, recent) = (Arc::clone(file), contents.clone(), recent.clone());
+        state.was_joined |= state.readers > 0;
         state.readers += 1;
         let locks = conversation.store.options.file_locks;
         Ok(Some(Shared { slot: self, locks, file, contents, recent, ending }))
@@ -176,7 +179,8 @@ impl Drop for Shared<'_> {
         if state.readers == 0 {
             release(&mut state.open, self.locks);
             let was_long = state.shared_since.take().is_some_and(|since| since.elapsed() > LONGEST_SHARE);
-            state.closed_until = was_long.then(|| Instant::now() + PAUSE);
+            // Readers one after the other leave a gap anyway.
+            state.closed_until = (was_long && state.was_joined).then(|| Instant::now() + PAUSE);
         }
         drop(state);
         self.slot.changed.notify_all();

@@ -399,7 +399,7 @@ fn add_in_groups(disk: &SimDisk, memory: &FileChatMemory, trouble: Trouble) -> V
             .iter()
             .map(|message| {
                 let add = scope.spawn(move || memory.add(ID, std::slice::from_ref(message)).is_ok());
-                std::thread::sleep(std::time::Duration::from_millis(25));
+                std::thread::sleep(std::time::Duration::from_millis(80));
                 add
             })
             .collect();
