@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::conversation::{Contents, Conversation, Known, has_frame, read};
-use super::names::{FileName, Key};
+use super::names::{FileName, Key, Names};
 use super::reader::time;
 use super::{Store, io_error};
 use crate::disk::Open;
@@ -128,7 +128,7 @@ impl Listing {
 
 /// A conversation from its file's header and end; `None` where it has no acknowledged message.
 fn summary(store: &Store, key: Key, set_aside: &[Aside]) -> Result<Option<ConversationSummary>, Problem> {
-    let path = super::names::Names::new(&store.root, key).data().to_owned();
+    let path = Names::new(&store.root, key).data().to_owned();
     let problem = |error: Error| {
         let reason = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
         Problem::new(&path, reason.map(ToString::to_string).collect::<Vec<_>>().join(": "))

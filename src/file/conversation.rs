@@ -88,6 +88,17 @@ impl Known {
 }
 
 impl Contents {
+    /// The conversation; an error where the file holds bytes that were acknowledged once, perhaps, and cannot be read: never
+    /// an empty conversation.
+    pub(super) fn known(&self, names: &Names) -> Result<&Known> {
+        match self {
+            Contents::Known(known) => Ok(known),
+            Contents::Unreadable { offset, reason } => {
+                Err(Error::Corrupt { path: names.data().to_owned(), offset: *offset, reason })
+            }
+        }
+    }
+
     /// How far the file is used: without space written ahead.
     pub(super) fn len(&self) -> u64 {
         match self {

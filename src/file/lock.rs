@@ -63,7 +63,7 @@ pub(super) struct OpenFile {
 
 /// What to do where there is no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     Leave,
     Create,
 }
@@ -119,21 +119,14 @@ impl Slot {
         Ok(Some(Shared { slot: self, locks, file, contents, recent, ending }))
     }
 
-    /// Locks the conversation for writing, and creates its file where there is none.
-    pub(super) fn exclusive(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
+    /// Locks the conversation for writing. Where there is no file and none is made, the guard has none open.
+    pub(super) fn exclusive(&self, conversation: &Conversation<'_>, missing: Missing) -> Result<Exclusive<'_>> {
         let mut exclusive = self.wait_for_readers(conversation);
-        lock_and_load(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Create)?;
+        lock_and_load(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, missing)?;
         Ok(exclusive)
     }
 
-    /// Locks the conversation for writing if there is a file; else the guard has none open.
-    pub(super) fn exclusive_existing(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
-        let mut exclusive = self.wait_for_readers(conversation);
-        lock_and_load(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Leave)?;
-        Ok(exclusive)
-    }
-
-    /// The same, for one who means to remove the file and does not care what is in it.
+    /// The same where there is a file, for one who means to remove it and does not care what is in it.
     pub(super) fn exclusive_unread(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
         let mut exclusive = self.wait_for_readers(conversation);
         lock(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Leave)?;

@@ -25,7 +25,7 @@ pub use options::{Durability, FileChatMemoryBuilder, FileLocks, Recovery};
 pub use recover::{Repair, RepairReport};
 
 use self::catalogue::Catalogue;
-use self::conversation::{Contents, Conversation, Known, check_header, other_conversation};
+use self::conversation::{Conversation, check_header, other_conversation};
 use self::names::{Key, Names};
 use self::options::Options;
 use self::slots::{SlotRef, Slots};
@@ -141,9 +141,9 @@ impl FileChatMemory {
     /// Looks for damage in a conversation, and with [`Repair::Apply`] mends it.
     ///
     /// What is damaged is copied beside the conversation, as `<stem>.aside-<offset>-<crc32c>`, with `-torn` behind it for an
-    /// unfinished end. A damaged or unfinished end is then cut off. Damage before the end is mended by writing the intact messages, under their sequence numbers, to a new
-    /// file that takes the old one's name. A conversation without damage is left alone, so a second repair changes
-    /// nothing.
+    /// unfinished end. A damaged or unfinished end is then cut off. Damage before the end is mended by writing the intact
+    /// messages, under their sequence numbers, to a new file that takes the old one's name. A conversation without damage is
+    /// left alone, so a second repair changes nothing.
     ///
     /// # Errors
     ///
@@ -230,14 +230,9 @@ impl ChatHistory for FileChatMemory {
         }
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
-        let next = match slot.shared(&conversation)?.as_ref().map(|locked| &locked.contents) {
-            Some(Contents::Known(Known { last: Some(last), .. })) => last.header.next_seq(),
-            Some(Contents::Unreadable { offset, reason }) => {
-                let (path, offset) = (slot.names.data().to_owned(), *offset);
-                return Err(Error::Corrupt { path, offset, reason });
-            }
-            _ => 0,
-        };
+        let locked = slot.shared(&conversation)?;
+        let known = locked.as_ref().map(|locked| locked.contents.known(&slot.names)).transpose()?;
+        let next = known.and_then(|known| known.last).map_or(0, |last| last.header.next_seq());
         Ok(Appended::new(next..next, reader::time(write::microseconds_since_1970())))
     }
 
@@ -259,7 +254,7 @@ impl ChatHistory for FileChatMemory {
         let conversation = self.conversation(conversation_id)?;
         let slot = self.slot(&conversation);
         match slot.shared(&conversation)? {
-            Some(mut locked) => read::view_at(&conversation, &slot.names, &mut locked, window, seq, &mut None),
+            Some(mut locked) => read::view_at(&conversation, &slot.names, &mut locked, window, seq),
             None => Ok(Vec::new()),
         }
     }

@@ -64,33 +64,38 @@ pub(super) fn view(
     if let Some(view) = kept(locked).and_then(|recent| recent.view(window)) {
         return Ok(view);
     }
-    let mut read = None;
-    let view = view_at(conversation, names, locked, window, u64::MAX, &mut read)?;
+    let (view, read) = view_and_kept(conversation, names, locked, window, u64::MAX)?;
     if let Some(recent) = read {
         locked.keep(recent);
     }
     Ok(view)
 }
 
-/// What a window shows when message `upto` is the newest; `read` is given what was read for it in order, if it was.
+/// What a window shows when message `upto` is the newest.
 pub(super) fn view_at(
     conversation: &Conversation<'_>,
     names: &Names,
     locked: &mut Shared<'_>,
     window: &Window,
     upto: u64,
-    read: &mut Option<Recent>,
 ) -> Result<Vec<Message>> {
-    let fast = |reader: &Reader<'_>, last: &FrameHeader, ending| {
-        let (view, recent) = reader.view(last, ending, window, upto)?;
-        *read = recent;
-        Ok(view)
-    };
+    view_and_kept(conversation, names, locked, window, upto).map(|(view, _)| view)
+}
+
+/// The same, and what was read for it, to be kept if `upto` is the newest message.
+fn view_and_kept(
+    conversation: &Conversation<'_>,
+    names: &Names,
+    locked: &mut Shared<'_>,
+    window: &Window,
+    upto: u64,
+) -> Result<(Vec<Message>, Option<Recent>)> {
+    let fast = |reader: &Reader<'_>, last: &FrameHeader, ending| reader.view(last, ending, window, upto);
     let salvaged = |intact: &Intact<'_>| {
         let old_enough = || intact.iter().rev().filter(|(seq, _, _)| *seq <= upto);
         let newest = |wanted: fn(Role) -> bool| old_enough().map(|(_, _, message)| message).find(|m| wanted(m.role()));
         let selection = window.select(newest(Role::is_system), newest(is_user));
-        selection.finish_with(old_enough().map(|(seq, _, message)| (seq, message)))
+        (selection.finish_with(old_enough().map(|(seq, _, message)| (seq, message))), None)
     };
     read_or_salvage(conversation, names, locked, fast, salvaged)
 }
@@ -131,14 +136,7 @@ fn read_or_salvage<T: Default>(
     fast: impl FnOnce(&Reader<'_>, &FrameHeader, Option<Piece>) -> Seen<T>,
     salvaged: impl FnOnce(&Intact<'_>) -> T,
 ) -> Result<T> {
-    let known = match &locked.contents {
-        Contents::Known(known) => known,
-        // Bytes that were acknowledged once, perhaps: never an empty list.
-        Contents::Unreadable { offset, reason } => {
-            let (path, offset) = (names.data().to_owned(), *offset);
-            return Err(Error::Corrupt { path, offset, reason });
-        }
-    };
+    let known = locked.contents.known(names)?;
     tell_of_end(conversation, names, known)?;
     let Some(last) = known.last else {
         return Ok(T::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::conversation::{Contents, Conversation, Header, Known, load, read};
 use super::io_error;
-use super::lock::Exclusive;
+use super::lock::{Exclusive, Missing};
 use super::names::Names;
 use super::options::FileLocks;
 use super::reader::records;
@@ -154,7 +154,7 @@ pub(super) fn repair(conversation: &Conversation<'_>, slot: &SlotRef<'_>, repair
             }
         }
         Repair::Apply => {
-            let mut locked = slot.exclusive_existing(conversation)?;
+            let mut locked = slot.exclusive(conversation, Missing::Leave)?;
             if let Some(open) = locked.open_file() {
                 // Whoever comes next reads the file again.
                 (open.contents, open.recent) = (None, None);

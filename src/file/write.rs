@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::conversation::{Contents, Conversation, Header, Known, Last};
-use super::lock::OpenFile;
+use super::lock::{Missing, OpenFile};
 use super::options::{Durability, Recovery};
 use super::recover::set_aside;
 use super::slots::SlotRef;
@@ -78,7 +78,7 @@ pub(super) fn append(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch:
 /// Appends a frame; its header.
 fn append_frame(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batch) -> Result<FrameHeader> {
     let store = conversation.store;
-    let mut locked = slot.exclusive(conversation)?;
+    let mut locked = slot.exclusive(conversation, Missing::Create)?;
     let open = locked.open_file().ok_or_else(|| slot.names.io("open", std::io::ErrorKind::NotFound.into()))?;
     let known = writable(conversation, slot, open)?;
     if store.options.durability == Durability::Disk && !open.name_is_durable {
