@@ -12,6 +12,7 @@
 mod at_work;
 mod conformance;
 mod conversations;
+mod crashes;
 mod damage;
 mod golden;
 mod history;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use chat_memory::disk::{Disk, DiskFile, Identity, Lock, Open, Status};
 
@@ -38,6 +40,8 @@ struct World {
     pub bytes_read: usize,
     pub bytes_written: usize,
     log: Vec<String>,
+    /// The file that was written to last.
+    written_last: usize,
 }
 
 type Names = BTreeMap<PathBuf, usize>;
@@ -46,7 +50,6 @@ type Names = BTreeMap<PathBuf, usize>;
 enum NameChange {
     Link(PathBuf, usize),
     Unlink(PathBuf),
-    Rename(PathBuf, PathBuf),
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +96,7 @@ impl SimDisk {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0.world.lock().unwrap()
+        self.0.world.lock()
     }
 
     pub fn trouble(&self, trouble: Trouble) {
@@ -104,6 +107,12 @@ impl SimDisk {
 
     pub fn no_trouble(&self) {
         self.world().trouble = None;
+    }
+
+    /// Whether the power cut that was asked for has come.
+    pub fn power_is_off(&self) -> bool {
+        let world = self.world();
+        matches!(world.trouble, Some(Trouble::PowerCut { at }) if world.operations > at)
     }
 
     /// From now on every read fails, or none.
@@ -175,10 +184,12 @@ impl SimDisk {
         let world = self.world();
         let mut images = vec![live.clone()];
         let was_write = world.log.last().is_some_and(|line| line.starts_with("write"));
-        if !was_write || !matches!(world.trouble, Some(Trouble::PowerCut { at }) if world.operations > at) {
+        drop(world);
+        if !was_write || !self.power_is_off() {
             return images;
         }
-        for (path, id) in &world.names {
+        let world = self.world();
+        for (path, id) in world.names.iter().filter(|(_, id)| **id == world.written_last) {
             let file = &world.files[*id];
             if let Some((Change::Write(offset, bytes), before)) = file.changes.split_last() {
                 let mut base = file.durable.clone();
@@ -213,50 +224,25 @@ fn cuts(bytes: &[u8]) -> Vec<usize> {
 }
 
 impl File {
+    /// What the file may hold after a power cut. Each un-synced change took place or not, in any order,
+    /// and one write may have taken place in part.
     fn outcomes(&self) -> Vec<Vec<u8>> {
         if self.changes.is_empty() {
             return vec![self.durable.clone()];
         }
-        assert!(self.changes.len() <= 6, "too many un-synced changes to go through: {}", self.changes.len());
         let mut outcomes = Vec::new();
-        for chosen in 0_u32..1 << self.changes.len() {
-            let applied: Vec<&Change> = self
-                .changes
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| chosen & (1 << at) != 0)
-                .map(|(_, change)| change)
-                .collect();
-            let mut whole = self.durable.clone();
-            applied.iter().for_each(|change| change.apply(&mut whole));
-            outcomes.push(whole);
-            // The last of them in part.
-            if let Some((Change::Write(offset, bytes), before)) = applied.split_last() {
-                let mut base = self.durable.clone();
-                before.iter().for_each(|change| change.apply(&mut base));
-                for cut in cuts(bytes) {
-                    let mut part = base.clone();
-                    Change::Write(*offset, bytes[..cut].to_vec()).apply(&mut part);
-                    outcomes.push(part);
-                }
-                // The length reached the disk, and some sectors did not.
-                let first = *offset as usize / SECTOR;
-                let last = (*offset as usize + bytes.len()).div_ceil(SECTOR);
-                let sectors = last - first;
-                let patterns: Vec<u32> =
-                    if sectors <= 4 { (0..1 << sectors).collect() } else { vec![0, 1, 2, 5, !1, !2] };
-                for pattern in patterns {
-                    let mut part = base.clone();
-                    Change::Write(*offset, bytes.clone()).apply(&mut part);
-                    for sector in first..last {
-                        if pattern & (1 << ((sector - first) % 32)) == 0 {
-                            let from = (sector * SECTOR).max(*offset as usize);
-                            let to = ((sector + 1) * SECTOR).min(*offset as usize + bytes.len());
-                            let old = base.iter().copied().chain(std::iter::repeat(0)).skip(from);
-                            part[from..to].iter_mut().zip(old).for_each(|(byte, old)| *byte = old);
-                        }
-                    }
-                    outcomes.push(part);
+        for chosen in subsets(self.changes.len()) {
+            let is_chosen = |at: usize| chosen & (1 << at) != 0;
+            let apply = |from: Vec<u8>, range: std::ops::Range<usize>| {
+                range.filter(|at| is_chosen(*at)).fold(from, |bytes, at| self.changes[at].applied(bytes))
+            };
+            let all = 0..self.changes.len();
+            outcomes.push(apply(self.durable.clone(), all.clone()));
+            for at in all.clone().filter(|at| is_chosen(*at)) {
+                if let Change::Write(offset, bytes) = &self.changes[at] {
+                    let before = apply(self.durable.clone(), 0..at);
+                    let parts = in_part(*offset, bytes, &before);
+                    outcomes.extend(parts.into_iter().map(|part| apply(part, at + 1..all.end)));
                 }
             }
         }
@@ -266,7 +252,52 @@ impl File {
     }
 }
 
+/// Which of so many changes took place, as bits: all subsets of a few; of more, the first ones, the last ones, all but one, and
+/// one alone.
+fn subsets(count: usize) -> Vec<u32> {
+    let all = (1_u32 << count) - 1;
+    if count <= 5 {
+        return (0..=all).collect();
+    }
+    let mut subsets: Vec<u32> =
+        (0..=count).flat_map(|at| [all >> at, all << at & all, all & !(1 << at), all & 1 << at]).collect();
+    subsets.sort_unstable();
+    subsets.dedup();
+    subsets
+}
+
+/// What a write leaves that reached the disk in part: its first bytes, or some of its sectors, with the rest as it was, which is
+/// zeros where there was nothing.
+fn in_part(offset: u64, bytes: &[u8], before: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = cuts(bytes)
+        .into_iter()
+        .map(|cut| Change::Write(offset, bytes[..cut].to_vec()).applied(before.to_vec()))
+        .collect();
+    if bytes.iter().all(|byte| *byte == 0) {
+        return parts; // a sector of it is like one that was not written
+    }
+    let (start, end) = (offset as usize, offset as usize + bytes.len());
+    let (first, last) = (start / SECTOR, end.div_ceil(SECTOR));
+    let sectors = last - first;
+    let patterns: Vec<u32> = if sectors <= 4 { (0..1 << sectors).collect() } else { vec![0, 1, 2, 5, !1, !2] };
+    for pattern in patterns {
+        let mut part = Change::Write(offset, bytes.to_vec()).applied(before.to_vec());
+        for sector in (first..last).filter(|sector| pattern & (1 << ((sector - first) % 32)) == 0) {
+            let (from, to) = ((sector * SECTOR).max(start), ((sector + 1) * SECTOR).min(end));
+            let old = before.iter().copied().chain(std::iter::repeat(0)).skip(from);
+            part[from..to].iter_mut().zip(old).for_each(|(byte, old)| *byte = old);
+        }
+        parts.push(part);
+    }
+    parts
+}
+
 impl Change {
+    fn applied(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        self.apply(&mut bytes);
+        bytes
+    }
+
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Change::Write(offset, new) => {
@@ -285,9 +316,8 @@ impl Change {
 
 impl World {
     fn name_outcomes(&self) -> Vec<Names> {
-        assert!(self.name_changes.len() <= 6, "too many un-synced names to go through: {}", self.name_changes.len());
         let mut outcomes = Vec::new();
-        for chosen in 0_u32..1 << self.name_changes.len() {
+        for chosen in subsets(self.name_changes.len()) {
             let mut names = self.durable_names.clone();
             for (_, change) in self.name_changes.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0) {
                 change.apply(&mut names);
@@ -342,11 +372,6 @@ impl NameChange {
         match self {
             NameChange::Link(path, id) => _ = names.insert(path.clone(), *id),
             NameChange::Unlink(path) => _ = names.remove(path),
-            NameChange::Rename(from, to) => {
-                if let Some(id) = names.remove(from) {
-                    names.insert(to.clone(), id);
-                }
-            }
         }
     }
 }
@@ -385,10 +410,10 @@ impl Disk for SimDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut world = self.world();
         let gone = world.operation("rename", to).map_err(|(error, _)| error)?;
-        if !world.names.contains_key(from) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        world.change_name(NameChange::Rename(from.to_owned(), to.to_owned()));
+        let id = *world.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        // Either half may reach the disk first.
+        world.change_name(NameChange::Link(to.to_owned(), id));
+        world.change_name(NameChange::Unlink(from.to_owned()));
         done(gone)
     }
 
@@ -419,9 +444,8 @@ impl Disk for SimDisk {
         let gone = world.operation("sync-names", dir).map_err(|(error, _)| error)?;
         done(gone)?;
         let is_here = |path: &Path| path.parent() == Some(dir);
-        // A rename stays in its directory here.
         world.name_changes.retain(|change| match change {
-            NameChange::Link(path, _) | NameChange::Unlink(path) | NameChange::Rename(_, path) => !is_here(path),
+            NameChange::Link(path, _) | NameChange::Unlink(path) => !is_here(path),
         });
         let World { names, durable_names, .. } = &mut *world;
         durable_names.retain(|path, _| !is_here(path));
@@ -462,6 +486,15 @@ impl SimFile {
         }
         self.disk.0.unlocked.notify_all();
     }
+
+    /// Nobody reads a conversation's file without a lock on it, or writes to it without the exclusive one.
+    fn check_lock(&self, world: &World, needed: Lock) {
+        let file = &world.files[self.id];
+        let is_exclusive = file.exclusive == Some(self.handle);
+        let is_shared = needed == Lock::Shared && file.shared.contains(&self.handle);
+        let is_conversation = self.path.extension().is_some_and(|extension| extension == "bin");
+        assert!(!is_conversation || is_exclusive || is_shared, "{:?} without a lock", self.path);
+    }
 }
 
 impl Drop for SimFile {
@@ -485,7 +518,7 @@ impl DiskFile for SimFile {
                     file.exclusive = Some(self.handle);
                     return Ok(());
                 }
-                _ => world = self.disk.0.unlocked.wait(world).unwrap(),
+                _ => self.disk.0.unlocked.wait(&mut world),
             }
         }
     }
@@ -503,6 +536,7 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut world = self.disk.world();
+        self.check_lock(&world, Lock::Shared);
         world.check_reads()?;
         let live = &world.files[self.id].live;
         let from = live.get(offset as usize..).unwrap_or_default();
@@ -514,18 +548,21 @@ impl DiskFile for SimFile {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut world = self.disk.world();
+        self.check_lock(&world, Lock::Exclusive);
         let (bytes, result) = match world.operation("write", &self.path) {
             Ok(gone) => (bytes, done(gone)),
             Err((error, true)) => (&bytes[..bytes.len() / 2], Err(error)),
             Err((error, false)) => return Err(error),
         };
         world.bytes_written += bytes.len();
+        world.written_last = self.id;
         world.change(self.id, Change::Write(offset, bytes.to_vec()));
         result
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
         let mut world = self.disk.world();
+        self.check_lock(&world, Lock::Exclusive);
         let gone = world.operation("truncate", &self.path).map_err(|(error, _)| error)?;
         world.change(self.id, Change::Truncate(len));
         done(gone)

@@ -23,6 +23,12 @@ pub fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// Whether everything is to be gone through, which takes an hour, or a part of it, which takes a minute: all where
+/// `CHAT_MEMORY_TEST_FULL` is set.
+pub fn full_mode() -> bool {
+    std::env::var_os("CHAT_MEMORY_TEST_FULL").is_some()
+}
+
 const ROLE: &str = "CHAT_MEMORY_TEST_CHILD";
 
 /// In a child process: the part that it was started for.
