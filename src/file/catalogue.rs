@@ -8,10 +8,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::conversation::{Contents, Conversation, Known, has_frame, read};
+use super::lock::explained;
 use super::names::{FileName, Key, Names};
+use super::options::FileLocks;
 use super::reader::time;
 use super::{Store, io_error};
-use crate::disk::Open;
+use crate::disk::{Lock, Open};
 use crate::error::{Error, Result};
 use crate::history::{ConversationSummary, Cursor, Damage, DamageKind, Page, PageRequest, Problem};
 use crate::log::{FileHeader, FrameHeader, Tail};
@@ -178,6 +180,10 @@ fn id_of(store: &Store, path: &Path) -> Result<Option<String>> {
         Err(source) => return Err(io_error("open", path, source)),
     };
     let reading = |source| io_error("read", path, source);
+    // Until the file is closed: else a header could be read while somebody writes it.
+    if store.options.file_locks == FileLocks::Required {
+        file.lock(Lock::Shared).map_err(|source| io_error("lock", path, explained(source)))?;
+    }
     let len = file.status().map_err(reading)?.len;
     if len == 0 {
         return Ok(None);

@@ -337,7 +337,7 @@ fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Resul
 }
 
 /// Says what to do where a file system has no locks.
-fn explained(error: std::io::Error) -> std::io::Error {
+pub(super) fn explained(error: std::io::Error) -> std::io::Error {
     const ENOLCK: i32 = 37;
     if error.kind() == std::io::ErrorKind::Unsupported || error.raw_os_error() == Some(ENOLCK) {
         let advice = "this file system has no file locks; where one process alone uses the directory, open the store with \
