@@ -14,6 +14,7 @@ mod conformance;
 mod conversations;
 mod crashes;
 mod damage;
+mod damage_table;
 mod golden;
 mod history;
 mod hostile;
