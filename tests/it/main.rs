@@ -26,6 +26,7 @@ mod power_cut;
 mod provider;
 mod real_data;
 mod sim_disk;
+mod state_machine;
 mod storing;
 mod support;
 mod window;

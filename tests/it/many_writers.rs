@@ -10,7 +10,7 @@ use chat_memory::{
 };
 use tempfile::tempdir;
 
-use crate::support::{child_part, quick, start_child, texts};
+use crate::support::{child_part, full_mode, quick, start_child, texts};
 
 /// Checks that each writer's messages are all there, once, and in its order.
 fn check_lines(found: &[String], writers: &[&str], each: usize) {
@@ -44,6 +44,63 @@ fn threads_on_one_conversation_lose_nothing() {
     check_lines(&texts(&memory.get("c").unwrap()), &writers, 100);
     check_lines(&texts(&in_memory.get("c").unwrap()), &writers, 100);
     check_lines(&texts(&quick(directory.path()).get("c").unwrap()), &writers, 100);
+}
+
+/// 64 threads add a thousand times each, to one conversation, to eight, and each to its own at every turn.
+#[test]
+fn sixty_four_threads_lose_nothing_on_one_conversation_or_on_many() {
+    const THREADS: usize = 64;
+    const ADDS: usize = 1_000;
+    for conversations in [1, 8, 1_000] {
+        let directory = tempdir().unwrap();
+        let memory = quick(directory.path());
+        thread::scope(|scope| {
+            for writer in 0..THREADS {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for number in 0..ADDS {
+                        let id = (writer * 7 + number) % conversations;
+                        memory.add(&id.to_string(), &[Message::user(format!("{writer}-{number}"))]).unwrap();
+                    }
+                });
+            }
+        });
+        let fresh = quick(directory.path());
+        let mut seen = [0; THREADS];
+        for id in 0..conversations {
+            let found = texts(&memory.get(&id.to_string()).unwrap());
+            assert_eq!(found, texts(&fresh.get(&id.to_string()).unwrap()));
+            let mut last = [None; THREADS];
+            for line in &found {
+                let (writer, number) = line.split_once('-').unwrap();
+                let (writer, number): (usize, usize) = (writer.parse().unwrap(), number.parse().unwrap());
+                assert!(last[writer] < Some(number), "{line} is out of its writer's order, or there twice");
+                last[writer] = Some(number);
+                seen[writer] += 1;
+            }
+        }
+        assert_eq!(seen, [ADDS; THREADS]);
+    }
+}
+
+#[test]
+fn ids_that_are_asked_for_and_never_added_to_leave_no_slot_and_no_file_behind() {
+    // A million in all, or a tenth of that.
+    let each = if full_mode() { 250_000 } else { 25_000 };
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let memory = &memory;
+            scope.spawn(move || {
+                for number in 0..each {
+                    assert_eq!(memory.get(&format!("{thread} {number}")).unwrap(), []);
+                }
+            });
+        }
+    });
+    assert_eq!(memory.conversations_in_use(), 0);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]
