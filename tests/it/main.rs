@@ -18,11 +18,17 @@ mod history;
 mod hostile;
 mod house_rules;
 mod jsonl;
+mod kills;
+mod ledger;
 mod many_writers;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod openai;
 mod power_cut;
 mod provider;
 mod real_data;
+#[cfg(target_os = "linux")]
+mod real_power_cuts;
 mod sim_disk;
 mod storing;
 mod support;
