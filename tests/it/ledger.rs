@@ -15,6 +15,8 @@ use std::time::Duration;
 use chat_memory::{ChatMemory, Error, FileChatMemory, Message, Repair, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::support::flip_a_bit;
+
 /// What a worker does to a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Step {
@@ -140,7 +142,9 @@ impl<'a> Worker<'a> {
             Step::Damage(first) => {
                 let path = self.memory.path(conversation);
                 let io = |source| Error::Io { operation: "damage", path: path.clone(), source };
-                flip_a_bit(&path, beginning(&self.name, *first).as_bytes()).map_err(io)
+                let (bytes, wanted) = (fs::read(&path).map_err(io)?, beginning(&self.name, *first));
+                let at = bytes.windows(wanted.len()).position(|found| found == wanted.as_bytes());
+                flip_a_bit(&path, at.expect("the batch is in the file") as u64).map_err(io)
             }
             Step::Repair => self.memory.repair(conversation, Repair::Apply).map(drop),
         }
@@ -156,17 +160,6 @@ impl<'a> Worker<'a> {
     fn say(&self, word: Word) {
         println!("{}", serde_json::to_string(&Said { worker: self.name.clone(), word }).unwrap());
     }
-}
-
-/// Flips a bit of the place where these bytes stand, durably.
-fn flip_a_bit(path: &std::path::Path, wanted: &[u8]) -> std::io::Result<()> {
-    use std::io::{Seek, SeekFrom, Write};
-    let bytes = fs::read(path)?;
-    let at = bytes.windows(wanted.len()).position(|found| found == wanted).expect("the batch is in the file");
-    let mut file = fs::OpenOptions::new().write(true).open(path)?;
-    file.seek(SeekFrom::Start(at as u64))?;
-    file.write_all(&[bytes[at] ^ 4])?;
-    file.sync_all()
 }
 
 /// What is left of a worker's batches after a step.

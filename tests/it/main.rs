@@ -13,6 +13,8 @@ mod at_work;
 mod conformance;
 mod conversations;
 mod damage;
+#[cfg(target_os = "linux")]
+mod faults;
 mod golden;
 mod history;
 mod hostile;

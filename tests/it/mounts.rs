@@ -24,10 +24,10 @@ pub fn in_own_mounts(test: &str) {
     run_child_under(&OWN_MOUNTS, test, "mounts", directory.path());
 }
 
-/// Runs a program, which has to succeed; else what it said.
-pub fn run(command: &[&str]) -> Result<(), String> {
+/// Runs a program, which has to succeed, and gives what it printed; else what it complained of.
+pub fn run(command: &[&str]) -> Result<String, String> {
     match Command::new(command[0]).args(&command[1..]).output() {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(error) => Err(format!("{command:?}: {error}")),
     }
@@ -59,12 +59,19 @@ impl Volume {
     }
 
     fn mount(&self) -> Result<(), String> {
-        run(&["mount", "-o", &self.options, &self.image, self.place.to_str().unwrap()])
+        run(&["mount", "-o", &self.options, &self.image, self.place.to_str().unwrap()]).map(drop)
     }
 
     /// Shuts the file system down at once: what is not on the disk by now, its journal included, never will be.
     pub fn cut_power(&self) {
         run(&["xfs_io", "-r", "-x", "-c", "shutdown", self.place.to_str().unwrap()]).unwrap();
+    }
+
+    /// Has the kernel find an error in it; for ext4.
+    pub fn fail(&self) -> std::io::Result<()> {
+        let device = run(&["findmnt", "-no", "SOURCE", self.place.to_str().unwrap()]).unwrap();
+        let device = Path::new(device.trim()).file_name().unwrap().to_owned();
+        std::fs::write(Path::new("/sys/fs/ext4").join(device).join("trigger_fs_error"), "a test")
     }
 
     /// Mounts it again, as after a restart. Nothing in it may be open.

@@ -1,5 +1,6 @@
 //! Where tests find what they need from outside, and other processes.
 
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -81,6 +82,17 @@ pub fn random() -> fastrand::Rng {
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     println!("CHAT_MEMORY_TEST_SEED={seed}");
     fastrand::Rng::with_seed(seed)
+}
+
+/// Flips a bit of the byte at `offset`, in place and durably, as a bad sector would.
+pub fn flip_a_bit(path: &Path, offset: u64) -> std::io::Result<()> {
+    let mut file = std::fs::File::options().read(true).write(true).open(path)?;
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut byte)?;
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(&[byte[0] ^ 4])?;
+    file.sync_all()
 }
 
 /// A store that does not wait for the disk: most tests are not about the loss of power.
