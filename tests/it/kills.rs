@@ -20,7 +20,8 @@ fn open(durability: &str, directory: &Path) -> FileChatMemory {
 #[test]
 fn what_was_acknowledged_survives_kills_in_batches_of_megabytes() {
     let test = "kills::what_was_acknowledged_survives_kills_in_batches_of_megabytes";
-    survives(test, 6, &|worker, random| worker.add("c", random.usize(1..3), random.usize(1 << 20..3 << 20)));
+    let largest = if full_mode() { 8 << 20 } else { 3 << 20 };
+    survives(test, 6, &move |worker, random| worker.add("c", random.usize(1..3), random.usize(1 << 20..largest)));
 }
 
 #[test]
