@@ -28,6 +28,10 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn check_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut files = self.files.lock().unwrap();
         let file = match (files.get(path), how) {

@@ -17,6 +17,9 @@ pub trait Disk: Send + Sync + Debug {
     /// Creates a directory and those above it that are missing, for the owner alone, each durable when this returns.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
 
+    /// An error where there is no such directory.
+    fn check_dir(&self, dir: &Path) -> io::Result<()>;
+
     /// Opens a regular file, without following a link in its place and without waiting for anyone.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 

@@ -28,6 +28,10 @@ impl Disk for StdDisk {
         }
     }
 
+    fn check_dir(&self, dir: &Path) -> io::Result<()> {
+        if fs::metadata(dir)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(how != Open::Read);

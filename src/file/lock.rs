@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::Store;
 use super::conversation::{Contents, Conversation, Piece, load};
 use super::names::Names;
 use super::options::FileLocks;
 use super::queue::Queue;
 use super::recent::Recent;
+use super::{Store, io_error};
 use crate::disk::{DiskFile, Identity, Lock, Open, Status};
 use crate::error::{Error, Result};
 
@@ -331,7 +331,11 @@ fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Resul
                 recent: None,
             }))
         }
-        Err(error) if error.kind() == NotFound && missing == Missing::Leave => Ok(None),
+        Err(error) if error.kind() == NotFound && missing == Missing::Leave => {
+            // Where the whole directory is away, nobody can say that there is no conversation.
+            store.disk.check_dir(&store.root).map_err(|source| io_error("find", &store.root, source))?;
+            Ok(None)
+        }
         Err(source) => Err(names.io("open", source)),
     }
 }

@@ -353,24 +353,6 @@ fn zeros_behind_the_end_are_no_damage() {
     assert!(beside(&memory.path("c")).is_empty());
 }
 
-#[cfg(unix)]
-#[test]
-fn what_is_no_regular_file_is_refused_without_waiting() {
-    let directory = tempdir().unwrap();
-    let memory = quick(directory.path());
-    let outside = directory.path().join("outside");
-    fs::write(&outside, "untouched").unwrap();
-    std::os::unix::fs::symlink(&outside, memory.path("link")).unwrap();
-    fs::create_dir(memory.path("directory")).unwrap();
-    let fifo = std::process::Command::new("mkfifo").arg(memory.path("fifo")).status();
-    assert!(fifo.unwrap().success());
-    for id in ["link", "directory", "fifo"] {
-        assert!(matches!(memory.get(id), Err(Error::Io { .. })), "{id}");
-        assert!(matches!(memory.add(id, &[Message::user("x")]), Err(Error::Io { .. })), "{id}");
-    }
-    assert_eq!(fs::read_to_string(&outside).unwrap(), "untouched");
-}
-
 #[test]
 fn neither_messages_nor_ids_reach_logs_errors_or_debug_output() {
     let directory = tempdir().unwrap();

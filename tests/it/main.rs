@@ -15,16 +15,24 @@ mod conversations;
 mod crashes;
 mod damage;
 mod damage_table;
+#[cfg(target_os = "linux")]
+mod faults;
 mod golden;
 mod history;
 mod hostile;
 mod house_rules;
 mod jsonl;
+mod kills;
+mod ledger;
 mod many_writers;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod openai;
 mod power_cut;
 mod provider;
 mod real_data;
+#[cfg(target_os = "linux")]
+mod real_power_cuts;
 mod sim_disk;
 mod state_machine;
 mod storing;

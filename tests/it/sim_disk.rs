@@ -381,6 +381,10 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn check_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut world = self.world();
         let known = world.names.get(path).copied();
