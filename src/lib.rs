@@ -56,6 +56,9 @@ pub mod conformance;
 pub mod disk;
 mod error;
 mod file;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod in_memory;
 mod log;

@@ -135,7 +135,7 @@ fn summary(store: &Store, key: Key, set_aside: &[Aside]) -> Result<Option<Conver
         let reason = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
         Problem::new(&path, reason.map(ToString::to_string).collect::<Vec<_>>().join(": "))
     };
-    let Some(id) = id_of(store, &path).map_err(problem)? else {
+    let Some(id) = id_of(store, key, &path).map_err(problem)? else {
         return Ok(None);
     };
     let conversation = Conversation { store, id: &id, key };
@@ -172,7 +172,7 @@ fn summary(store: &Store, key: Key, set_aside: &[Aside]) -> Result<Option<Conver
 }
 
 /// The id in a file's header; `None` for a file that is gone, or empty.
-fn id_of(store: &Store, path: &Path) -> Result<Option<String>> {
+fn id_of(store: &Store, key: Key, path: &Path) -> Result<Option<String>> {
     const USUAL: u64 = 4 << 10;
     let file = match store.with_handles(|| store.disk.open(path, Open::Read)) {
         Ok(file) => file,
@@ -193,7 +193,7 @@ fn id_of(store: &Store, path: &Path) -> Result<Option<String>> {
         bytes = read(&*file, 0, whole).map_err(reading)?;
     }
     let id = FileHeader::id_in(&bytes).map(str::to_owned);
-    if id.is_none() && FileHeader::is_cut_off(&bytes, len) && !has_frame(&*file, len).map_err(reading)? {
+    if id.is_none() && FileHeader::is_cut_off(&bytes, len, &key.0) && !has_frame(&*file, len).map_err(reading)? {
         return Ok(None); // a creation that was never acknowledged
     }
     let reason =

@@ -141,6 +141,10 @@ fn read_or_salvage<T: Default>(
     let Some(last) = known.last else {
         return Ok(T::default());
     };
+    if known.tail == Tail::Damaged && !last.header.has_messages() {
+        // What is lost may have been all that was said.
+        return salvage(conversation, names, locked, salvaged);
+    }
     let start = known.first_frame(conversation.id);
     let reader = Reader { file: &*locked.file, names, epoch: last.header.epoch, start };
     match fast(&reader, &last.header, locked.ending.take()) {
@@ -187,13 +191,20 @@ fn salvage<T>(
     let len = locked.file.status().map_err(reading)?.len;
     let bytes = read(&*locked.file, 0, len).map_err(reading)?;
     let mut intact = Intact { bytes: &bytes, frames: Vec::new() };
-    let damage = examine(&bytes, &locked.contents, conversation, names, |frame, _| {
-        intact.frames.extend((frame.header.count > 0).then_some(frame.header.offset));
+    let damage = examine(&bytes, &locked.contents, conversation, names, |frame, roles| {
+        intact.frames.extend((roles.messages > 0).then_some(frame.header.offset));
         Ok(())
     })?;
     // The end and the header were told of already.
     let middle = |damage: &&Damage| matches!(damage.kind, DamageKind::Middle | DamageKind::Undecodable);
     damage.iter().filter(middle).try_for_each(|damage| tell(conversation, names, damage))?;
+    // Where bytes that were acknowledged cannot be read, and nothing else can, the conversation does not pass for an empty one.
+    let lost = damage.iter().find(|damage| !matches!(damage.kind, DamageKind::UnfinishedEnd | DamageKind::Header));
+    if let Some(Damage { kind, offset, .. }) = lost
+        && intact.frames.is_empty()
+    {
+        return Err(Error::Corrupt { path: names.data().to_owned(), offset: *offset, reason: kind.reason() });
+    }
     Ok(salvaged(&intact))
 }
 

@@ -62,7 +62,8 @@ impl Recent {
     /// The same with new messages at the end, and without the oldest where they are too many. `None` where it would be too
     /// large.
     pub(super) fn append(mut self, first_seq: u64, messages: Vec<Message>) -> Option<Self> {
-        for (seq, message) in (first_seq..).zip(messages) {
+        for (position, message) in (0..).zip(messages) {
+            let seq = first_seq.saturating_add(position);
             match message.role() {
                 Role::System | Role::Developer => self.newest_system = Some(message.clone()),
                 Role::User => self.newest_user = Some(message.clone()),
@@ -148,6 +149,12 @@ mod tests {
         let question = Message::user("x".repeat(MOST_BYTES));
         assert!(Recent::new(newest([user(1)]), true, None, Some(question.clone())).is_none());
         assert!(Recent::default().append(0, vec![question]).is_none());
+    }
+
+    #[test]
+    fn numbers_that_run_out_stay_the_largest() {
+        let recent = Recent::default().append(u64::MAX, vec![Message::user("a"), Message::user("b")]).unwrap();
+        assert_eq!(texts(recent.everything()), Some(vec!["a".into(), "b".into()]));
     }
 
     #[test]

@@ -87,13 +87,13 @@ pub(super) fn examine<'a>(
 /// Which roles speak in a frame, and how many messages are in it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Roles {
-    messages: u64,
+    pub(super) messages: u64,
     has_system: bool,
     has_user: bool,
 }
 
 impl Roles {
-    /// Decodes every message of a frame, one at a time.
+    /// Checks every message of a frame, and keeps none.
     fn of(frame: &Frame<'_>, names: &Names) -> Result<std::result::Result<Self, DecodeError>> {
         let mut roles = Self::default();
         let records = match records(frame, names)? {
@@ -101,8 +101,8 @@ impl Roles {
             Some(Err(error)) => return Ok(Err(error)),
             Some(Ok(records)) => records,
         };
-        let all = records.iter().try_for_each(|message| {
-            let role = message?.role();
+        let all = records.checked_roles().try_for_each(|role| {
+            let role = role?;
             roles.messages += 1;
             roles.has_system |= role.is_system();
             roles.has_user |= role == Role::User;

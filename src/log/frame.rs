@@ -120,6 +120,11 @@ impl FrameHeader {
         self.offset.saturating_add(self.frame_len())
     }
 
+    /// Whether it says that messages are in it.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.kind == Self::MESSAGES && self.count > 0
+    }
+
     /// The sequence numbers of its messages.
     pub(crate) fn seqs(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + use<> {
         let first = self.first_seq;

@@ -60,10 +60,19 @@ impl FileHeader {
         fields.u32().map(u64::from)
     }
 
-    /// Whether a file of `len` bytes begins as a header does, and ends before it could be whole.
-    pub(crate) fn is_cut_off(bytes: &[u8], len: u64) -> bool {
-        let begins = bytes.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
-        begins && Self::len_in(bytes).is_none_or(|claimed| claimed > len)
+    /// Whether a file of `len` bytes, known by the sha256 of an id, begins as the header of that id does, and ends before it
+    /// could be whole.
+    pub(crate) fn is_cut_off(bytes: &[u8], len: u64, sha256: &[u8; 32]) -> bool {
+        let has = |at: usize, field: &[u8]| {
+            bytes.get(at..).unwrap_or_default().iter().zip(field).all(|(byte, expected)| byte == expected)
+        };
+        let claimed = Self::len_in(bytes);
+        let id_end = claimed.and_then(|claimed| usize::try_from(claimed).ok()?.checked_sub(CRC_LEN));
+        let id = bytes.get(FIXED_LEN..bytes.len().min(id_end.unwrap_or_default())).unwrap_or_default();
+        // The id may be cut off inside a character.
+        let is_text = std::str::from_utf8(id).map_or_else(|error| error.error_len().is_none(), |_| true);
+        let begins = has(0, &MAGIC) && has(MAGIC.len(), &VERSION.to_le_bytes()) && has(FIXED_LEN - 32, sha256);
+        begins && is_text && claimed.is_none_or(|claimed| claimed > len)
     }
 
     /// The epoch where a header that does not hold would have it.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::FrameHeader;
 use crate::message::{
-    Content, Media, MediaSource, Message, Metadata, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult,
+    Content, Media, MediaSource, Message, Metadata, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult, json,
 };
 
 /// Little-endian, integers of variable length; no row may claim more bytes than a frame can have.
@@ -161,6 +161,12 @@ impl<'a> Records<'a> {
         })
     }
 
+    /// The role of each message, oldest first, after all of the message was checked: it decodes if this is no error. Nothing of
+    /// it is kept, for what a row becomes takes many times the memory of the shortest rows.
+    pub(crate) fn checked_roles(&self) -> impl Iterator<Item = Result<Role, DecodeError>> {
+        self.starts.iter().map(|start| self.rows(*start)?.check_message())
+    }
+
     /// The newest message whose role is wanted, of those up to a position.
     pub(crate) fn newest(&self, upto: u64, wanted: impl Fn(Role) -> bool) -> Option<Result<Message, DecodeError>> {
         let old_enough = usize::try_from(upto).ok().and_then(|upto| self.starts.get(..=upto)).unwrap_or(&self.starts);
@@ -197,6 +203,23 @@ impl<'a> Rows<'a> {
             self.next::<EntryRow<&[u8]>>()?;
         }
         Ok(())
+    }
+
+    /// The role of a message that [`message`](Self::message) would decode.
+    fn check_message(&mut self) -> Result<Role, DecodeError> {
+        let Head::<&str> { role, created_at, parts, metadata, .. } = self.next()?;
+        created_at.map(SystemTime::try_from).transpose()?;
+        for _ in 0..parts {
+            if let PartRow::ToolResult { parts, .. } = self.next::<Part<'_>>()? {
+                for _ in 0..parts {
+                    self.next::<Part<'_>>()?.check_in_result()?;
+                }
+            }
+        }
+        for _ in 0..metadata {
+            self.next::<EntryRow<&str>>()?.value.check()?;
+        }
+        Ok(role.into())
     }
 
     /// Capacities are reserved as the rows say: they were walked before.
@@ -385,6 +408,27 @@ impl<'a> From<&'a ResultPart> for Part<'a> {
     }
 }
 
+impl Part<'_> {
+    /// Whether it may be part of a result.
+    fn check_in_result(&self) -> Result<(), DecodeError> {
+        match self {
+            PartRow::ToolCall { .. } | PartRow::ToolResult { .. } | PartRow::Reasoning { .. } => Err(DecodeError),
+            PartRow::Text(_) | PartRow::MediaUrl { .. } | PartRow::MediaBytes { .. } | PartRow::Opaque { .. } => Ok(()),
+        }
+    }
+}
+
+impl ValueRow<&str> {
+    /// Whether there is such a value.
+    fn check(&self) -> Result<(), DecodeError> {
+        match self {
+            ValueRow::Float(value) => value.is_finite().then_some(()).ok_or(DecodeError),
+            ValueRow::Json(text) => json::check(text).map_err(|_| DecodeError),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl TryFrom<Part<'_>> for ResultPart {
     type Error = DecodeError;
 
@@ -416,7 +460,7 @@ impl TryFrom<ValueRow<&str>> for Value {
             ValueRow::Signed(value) => value.into(),
             ValueRow::Float(value) => serde_json::Number::from_f64(value).ok_or(DecodeError)?.into(),
             ValueRow::Text(value) => value.into(),
-            ValueRow::Json(json) => serde_json::from_str(json).map_err(|_| DecodeError)?,
+            ValueRow::Json(json) => json::parse(json).map_err(|_| DecodeError)?,
         })
     }
 }

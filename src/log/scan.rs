@@ -133,12 +133,13 @@ pub(crate) fn last_frame(bytes: &[u8], offset: u64, start: u64, epoch: Option<Ep
             Ending::Frame(_) | Ending::Before(_) | Ending::None { checked: 0 } => {}
             Ending::None { checked } => match budget.checked_sub(checked) {
                 Some(left) => budget = left,
-                None => return LastFrame::None,
+                // More bytes make for a larger budget.
+                None => break,
             },
         }
         candidates = before.split_last().map_or(&[], |(_, rest)| rest);
     }
-    // A frame whose end mark lies before, or across the edge of, these bytes.
+    // A frame may have its end mark before, or across the edge of, these bytes.
     if offset > start { LastFrame::Before } else { LastFrame::None }
 }
 

@@ -1,6 +1,7 @@
 //! What was said: [`Message`] and its parts.
 
 mod content;
+pub(crate) mod json;
 mod metadata;
 pub(crate) mod turns;
 

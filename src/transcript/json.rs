@@ -98,11 +98,17 @@ fn lone_surrogates(text: &str) -> Vec<usize> {
 pub(super) struct Fields<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// Takes a field out; `null` is as good as none.
+    /// Takes a field out, the last of its name; `null` is as good as none.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
-        let at = self.0.iter().position(|(known, _)| known == name)?;
-        let (_, value) = self.0.remove(at);
-        (value.get() != "null").then_some(value)
+        let mut last = None;
+        self.0.retain(|(known, value)| {
+            let is_wanted = known == name;
+            if is_wanted {
+                last = Some(*value);
+            }
+            !is_wanted
+        });
+        last.filter(|value| value.get() != "null")
     }
 }
 

@@ -19,6 +19,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -26,6 +27,7 @@ use serde_json::{Map, Value};
 use super::json::{self, Source};
 use super::{Export, Import, Warning, base64};
 use crate::error::Result;
+use crate::message::json::Json;
 use crate::message::{
     Content, Media, MediaSource, Message, Metadata, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult,
 };
@@ -84,8 +86,15 @@ struct Line<'a> {
     created_at: Option<String>,
     #[serde(borrow)]
     content: Vec<Part<'a>>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty", deserialize_with = "object")]
     metadata: Map<String, Value>,
+}
+
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    match Json::<true>::deserialize(deserializer)?.0 {
+        Value::Object(map) => Ok(map),
+        _ => Err(D::Error::custom("no object")),
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use chat_memory::{ChatMemory, FileChatMemory, Media, Message, Recovery, Repair, Role};
+use chat_memory::transcript::{jsonl, openai};
+use chat_memory::{
+    ChatHistory, ChatMemory, Content, FileChatMemory, HistoryRange, Media, Message, PageRequest, Recovery, Repair, Role,
+};
 use tempfile::tempdir;
 
 use crate::sim_disk::SimDisk;
@@ -312,6 +315,12 @@ fn a_damaged_file_costs_no_more_memory_than_twice_its_size() {
     within_bounds("a view of a damaged file", size, peak_of(|| assert_eq!(window().len(), 1)));
     memory.clear(ID).unwrap();
 
+    // The shortest parts there are, in one message.
+    memory.add(ID, &[Message::new(Role::User, vec![Content::Text(String::new()); 500_000])]).unwrap();
+    let size = fs::metadata(&path).unwrap().len() as usize;
+    within_bounds("many parts", size, peak_of(|| _ = quick(&directory).verify(ID).unwrap()));
+    memory.clear(ID).unwrap();
+
     // The shortest frames there are.
     memory.add(ID, &[Message::user("x")]).unwrap();
     let mut bytes = fs::read(&path).unwrap();
@@ -356,4 +365,114 @@ fn a_frame_inside_a_message_does_not_take_over_a_damaged_file() {
         fs::write(&path, before).unwrap();
     }
     assert_eq!(hits, 1);
+}
+
+/// Frames that hold, and in which no message can be read: with right checksums.
+#[test]
+fn a_conversation_of_which_nothing_can_be_read_is_no_empty_one() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("x")]).unwrap();
+    let path = memory.path(ID);
+    let whole = fs::read(&path).unwrap();
+    let (header, first) = whole.split_at(HEADER);
+    let epoch = &header[16..24];
+    let undecodable = frame(&[9; 6], epoch, HEADER as u64, 0, 1, 1);
+    let mut skipped = frame(b"", epoch, HEADER as u64, 0, 0, 200);
+    skipped.extend(first); // at another place than it says, so its end is damaged
+    for behind in [undecodable, skipped] {
+        fs::write(&path, [header, &behind].concat()).unwrap();
+        let memory = quick(directory.path());
+        assert!(memory.get(ID).unwrap_err().is_corrupt());
+        assert!(memory.history(ID, HistoryRange::last(1)).unwrap_err().is_corrupt());
+        // Adding goes on behind it.
+        memory.add(ID, &[Message::user("new")]).unwrap();
+        assert_eq!(texts(&quick(directory.path()).get(ID).unwrap()), ["new"]);
+        memory.clear(ID).unwrap();
+    }
+}
+
+/// A later version may put anything into a frame of a kind that this one skips, records too.
+#[test]
+fn a_frame_of_a_kind_to_skip_is_skipped_in_a_damaged_file_too() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("x")]).unwrap();
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    let epoch = bytes[16..24].to_vec();
+    let payload = bytes[HEADER + 72..bytes.len() - 12].to_vec();
+    bytes.extend(frame(&payload, &epoch, bytes.len() as u64, 1, 1, 200));
+    bytes[9] ^= 1; // the version in the file header
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(quick(directory.path()).get(ID).unwrap().len(), 1);
+}
+
+/// What was cut off of a creation has the sha256 of its id, and no frame.
+#[test]
+fn a_conversation_with_a_damaged_length_and_a_damaged_message_is_listed_as_a_problem() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("x")]).unwrap();
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[14] ^= 1; // the header's length
+    bytes[HEADER + 75] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let memory = quick(directory.path());
+    assert!(memory.get(ID).is_err());
+    let page = memory.conversations(&PageRequest::first(9)).unwrap();
+    assert_eq!((page.items.len(), page.problems.len()), (0, 1));
+    // A creation that was cut off is none.
+    bytes[14] ^= 1;
+    for len in [1, 9, 14, 20, 40, HEADER - 3, HEADER - 1] {
+        fs::write(&path, &bytes[..len]).unwrap();
+        let page = memory.conversations(&PageRequest::first(9)).unwrap();
+        assert_eq!((page.items.len(), page.problems.len()), (0, 0), "{len}");
+    }
+}
+
+/// Overlapping frames with right headers at the end, so many that summing them takes longer than a look at the file's end may.
+#[test]
+fn a_search_that_gives_up_near_the_end_goes_on_before_it() {
+    const COUNT: usize = 60;
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add(ID, &[Message::user("one").with_media(Media::bytes("x", vec![0; 1 << 20]))]).unwrap();
+    let path = memory.path(ID);
+    let mut bytes = fs::read(&path).unwrap();
+    let (epoch, begin) = (bytes[16..24].to_vec(), bytes.len());
+    for at in 0..COUNT {
+        let payload = (COUNT - at - 1) * 72 + at * 12;
+        bytes.extend(frame_header(payload as u32, &epoch, (begin + 72 * at) as u64, at as u32, 1, 1));
+    }
+    for at in 0..COUNT {
+        let payload = (COUNT - at - 1) * 72 + at * 12;
+        bytes.extend([0x11; 4]);
+        bytes.extend((payload as u32).to_le_bytes());
+        bytes.extend(b"\xf6CMe");
+    }
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(texts(&quick(directory.path()).get(ID).unwrap()), ["one"]);
+}
+
+/// The JSON parser keeps a name to itself; as a key of somebody's metadata it means nothing.
+#[test]
+fn a_key_that_the_parser_keeps_to_itself_is_a_key() {
+    let directory = tempdir().unwrap();
+    for text in ["[1]", "no JSON"] {
+        let value = serde_json::Map::from_iter([("$serde_json::private::RawValue".to_owned(), text.into())]);
+        let message = Message::user("x").with_metadata("a", value.clone());
+        let memory = quick(directory.path());
+        memory.add(ID, std::slice::from_ref(&message)).unwrap();
+        assert_eq!(quick(directory.path()).get(ID).unwrap(), std::slice::from_ref(&message));
+        memory.clear(ID).unwrap();
+        assert_eq!(
+            jsonl::read(&jsonl::write(std::slice::from_ref(&message)).to_json_lines()).unwrap().messages,
+            [message]
+        );
+        let object = serde_json::Value::from(value);
+        let theirs = format!(r#"{{"role":"user","content":"x","extra":{object}}}"#);
+        assert_eq!(openai::write(&openai::read(&theirs).unwrap().messages).objects, [theirs]);
+    }
 }

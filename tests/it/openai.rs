@@ -146,3 +146,13 @@ fn debug_output_of_an_export_shows_no_content() {
     let shown = format!("{:?}", openai::write(&[Message::user("canary")]));
     assert!(!shown.contains("canary"), "{shown}");
 }
+
+#[test]
+fn of_a_key_that_is_there_twice_the_last_counts() {
+    let twice = r#"{"role":"user","content":"a","name":"n","x":1,"content":"b","x":2}"#;
+    let import = openai::read(twice).unwrap();
+    assert_eq!(import.messages[0].text(), "b");
+    let export = openai::write(&import.messages);
+    assert_eq!(export.objects, [r#"{"role":"user","content":"b","name":"n","x":2}"#]);
+    assert_eq!(openai::read(&export.to_json()).unwrap().messages, import.messages);
+}

@@ -14,8 +14,9 @@
 //!
 //! Reading and writing again gives the same JSON values, but for what the form has two ways to say: `content` as a list of a
 //! single text becomes a string, an empty list and an empty `tool_calls` go like `null` does, a string in a list becomes a text
-//! part, and a result with an empty `tool_call_id` and a name becomes a `function` message. `is_error`, which is not of the form,
-//! is read and not written, and numbers beyond 64 bits become floats.
+//! part, a result without content gets an empty one, and one with an empty `tool_call_id` and a name becomes a `function` message.
+//! `is_error`, which is not of the form, is read and not written, numbers beyond 64 bits become floats, and of a key that an
+//! object has twice the last counts.
 
 mod read;
 mod write;

@@ -10,6 +10,7 @@ use super::super::json::{self, Fields, Source};
 use super::super::{Import, Warning, base64};
 use super::{CALLS, PARTS, PROVIDER};
 use crate::error::{Error, Result};
+use crate::message::json::Json;
 use crate::message::{Content, Media, Message, Metadata, Opaque, ResultPart, Role, ToolCall, ToolResult};
 
 /// Reads the messages of one conversation: a JSON array of them, an object with the array under `messages`, or JSON Lines with
@@ -79,7 +80,7 @@ impl<'a> Reader<'a, '_> {
             _ => self.said(role, &mut fields, &mut extra)?,
         };
         for (name, value) in fields.0 {
-            extra.fields.insert(name.into_owned(), self.parse(value)?);
+            extra.fields.insert(name.into_owned(), self.value(value)?);
         }
         Ok(extra.attach_to(message))
     }
@@ -186,7 +187,7 @@ impl<'a> Reader<'a, '_> {
         };
         let mut rest = more;
         for (name, value) in fields.0 {
-            rest.insert(name.into_owned(), self.parse(value)?);
+            rest.insert(name.into_owned(), self.value(value)?);
         }
         if !rest.is_empty() {
             extra.parts.insert(position.to_string(), rest.into());
@@ -221,7 +222,7 @@ impl<'a> Reader<'a, '_> {
         };
         let mut more = Map::new();
         for (name, value) in inner_fields.0 {
-            more.insert(name.into_owned(), self.parse(value)?);
+            more.insert(name.into_owned(), self.value(value)?);
         }
         let more = if more.is_empty() { Map::new() } else { Map::from_iter([(kind.to_owned(), more.into())]) };
         Ok(Some((media, more)))
@@ -239,7 +240,7 @@ impl<'a> Reader<'a, '_> {
             let mut custom: Fields<'a> = self.parse(custom)?;
             let mut string = |name| custom.take(name).map(|value| self.string(value)).transpose();
             let (name, input) = (string("name")?.unwrap_or_default(), string("input")?.unwrap_or_default());
-            let rest = custom.0.into_iter().map(|(name, value)| Ok((name.into_owned(), self.parse(value)?)));
+            let rest = custom.0.into_iter().map(|(name, value)| Ok((name.into_owned(), self.value(value)?)));
             let rest = rest.collect::<Result<Map<_, _>>>()?;
             if !rest.is_empty() {
                 more.insert("custom".to_owned(), rest.into());
@@ -255,7 +256,7 @@ impl<'a> Reader<'a, '_> {
             call
         };
         for (name, value) in fields.0 {
-            more.insert(name.into_owned(), self.parse(value)?);
+            more.insert(name.into_owned(), self.value(value)?);
         }
         extra.calls.entry(id).or_default().push(more);
         Ok(call)
@@ -276,13 +277,17 @@ impl<'a> Reader<'a, '_> {
         };
         let mut more = Map::new();
         for (name, value) in fields.0 {
-            more.insert(name.into_owned(), self.parse(value)?);
+            more.insert(name.into_owned(), self.value(value)?);
         }
         Ok((ToolCall::new(id, name, arguments), more))
     }
 
     fn parse<T: serde::Deserialize<'a>>(&self, raw: &'a RawValue) -> Result<T> {
         json::read(self.source, raw)
+    }
+
+    fn value(&self, raw: &'a RawValue) -> Result<Value> {
+        self.parse::<Json<true>>(raw).map(|json| json.0)
     }
 
     fn string(&self, raw: &'a RawValue) -> Result<Cow<'a, str>> {

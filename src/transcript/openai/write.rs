@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{Export, Warning, base64};
 use super::{CALLS, PARTS, PROVIDER};
+use crate::message::json::parse;
 use crate::message::{Content, Media, MediaSource, Message, Opaque, ResultPart, Role, ToolCall, ToolResult};
 
 /// Writes messages in the OpenAI form. A tool message with several results becomes several messages, as the form wants it.
@@ -207,7 +208,7 @@ impl Writer<'_> {
     }
 
     fn opaque(&mut self, opaque: &Opaque) -> Option<Value> {
-        let value = if opaque.provider == PROVIDER { serde_json::from_str(&opaque.json).ok() } else { None };
+        let value = if opaque.provider == PROVIDER { parse(&opaque.json).ok() } else { None };
         if value.is_none() {
             self.unsaid.push("another provider's part");
         }
