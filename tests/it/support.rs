@@ -77,11 +77,6 @@ pub fn has_programs(programs: &[&str]) -> bool {
     false
 }
 
-/// Many more rounds of what takes its time.
-pub fn full_mode() -> bool {
-    std::env::var_os("CHAT_MEMORY_TEST_FULL").is_some()
-}
-
 /// Random numbers, another series each time unless `CHAT_MEMORY_TEST_SEED` names one; the seed is printed.
 pub fn random() -> fastrand::Rng {
     let seed = std::env::var("CHAT_MEMORY_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
