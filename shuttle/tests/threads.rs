@@ -1,10 +1,8 @@
 //! Threads in thousands of orders: nobody waits for ever, nothing acknowledged is lost, an error reaches everyone it is about, and
 //! nobody touches a file without the lock that it needs (the disk in memory checks that).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use chat_memory::disk::{Disk, DiskFile, Open, Status};
 use chat_memory::{ChatHistory, ChatMemory, Error, FileChatMemory, Message, PageRequest, Repair};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
@@ -115,110 +113,6 @@ fn a_conversation_out_of_use_is_so_for_everyone_and_loses_nothing() {
         for (text, ok) in added.iter().flatten() {
             assert!(!ok || found.contains(text), "{text} is not in {found:?}");
         }
-    });
-}
-
-/// A disk on which one write panics.
-#[derive(Debug)]
-struct Panics {
-    disk: SimDisk,
-    at: usize,
-}
-
-#[derive(Debug)]
-struct PanickingFile {
-    file: Box<dyn DiskFile>,
-    disk: SimDisk,
-    at: usize,
-}
-
-impl Disk for Panics {
-    fn create_dir(&self, dir: &std::path::Path) -> std::io::Result<()> {
-        self.disk.create_dir(dir)
-    }
-    fn open(&self, path: &std::path::Path, how: Open) -> std::io::Result<Box<dyn DiskFile>> {
-        let file = self.disk.open(path, how)?;
-        Ok(Box::new(PanickingFile { file, disk: self.disk.clone(), at: self.at }))
-    }
-    fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &std::path::Path) -> std::io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn list(&self, dir: &std::path::Path) -> std::io::Result<Vec<std::ffi::OsString>> {
-        self.disk.list(dir)
-    }
-    fn survey(
-        &self,
-        dir: &std::path::Path,
-        wanted: &dyn Fn(&std::ffi::OsStr) -> bool,
-    ) -> std::io::Result<Vec<(std::ffi::OsString, u64)>> {
-        self.disk.survey(dir, wanted)
-    }
-    fn sync_dir(&self, dir: &std::path::Path) -> std::io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn status(&self, path: &std::path::Path) -> std::io::Result<Status> {
-        self.disk.status(path)
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
-    }
-}
-
-impl DiskFile for PanickingFile {
-    fn lock(&self, lock: chat_memory::disk::Lock) -> std::io::Result<()> {
-        self.file.lock(lock)
-    }
-    fn unlock(&self) -> std::io::Result<()> {
-        self.file.unlock()
-    }
-    fn status(&self) -> std::io::Result<Status> {
-        self.file.status()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        self.file.read_at(buffer, offset)
-    }
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> std::io::Result<()> {
-        let now = self.disk.operations();
-        self.file.write_all_at(bytes, offset)?;
-        assert!(now != self.at, "this write panics");
-        Ok(())
-    }
-    fn truncate(&self, len: u64) -> std::io::Result<()> {
-        self.file.truncate(len)
-    }
-    fn sync(&self) -> std::io::Result<()> {
-        self.file.sync()
-    }
-}
-
-/// Who waits for a thread that panics while it writes for several is told that it is not known what became of it.
-#[test]
-fn a_panic_of_whoever_writes_for_several_leaves_nobody_waiting() {
-    in_many_orders(|| {
-        let disk = SimDisk::default();
-        let panics = Panics { disk: disk.clone(), at: 5 };
-        let memory = Arc::new(FileChatMemory::builder("/store").disk(Arc::new(panics)).open().unwrap());
-        let adds: Vec<_> = (0..3)
-            .map(|number| {
-                let memory = Arc::clone(&memory);
-                thread::spawn(move || {
-                    let add = |batch| memory.add(ID, &say(format!("{number}.{batch}"))).is_ok();
-                    [0, 1].map(|batch| catch_unwind(AssertUnwindSafe(|| add(batch))).unwrap_or(false))
-                })
-            })
-            .collect();
-        let added: Vec<[bool; 2]> = adds.into_iter().map(|add| add.join().unwrap()).collect();
-        let found = texts(&memory, ID);
-        for (number, added) in added.iter().enumerate() {
-            for (batch, ok) in added.iter().enumerate() {
-                let text = format!("{number}.{batch}");
-                assert!(!ok || found.contains(&text), "{text} is not in {found:?}");
-            }
-        }
-        memory.add(ID, &say("more")).unwrap();
     });
 }
 

@@ -150,13 +150,14 @@ fn add_in_groups(disk: &SimDisk, memory: &FileChatMemory, trouble: Trouble) -> V
         let adds: Vec<_> = messages
             .iter()
             .map(|message| {
-                let add = scope.spawn(move || memory.add(ID, std::slice::from_ref(message)).is_ok());
+                let add = scope.spawn(move || memory.add(ID, std::slice::from_ref(message)));
                 std::thread::sleep(std::time::Duration::from_millis(80));
                 add
             })
             .collect();
         other.unlock().unwrap();
-        adds.into_iter().map(|add| add.join().unwrap()).collect::<Vec<_>>()
+        // A thread that panicked acknowledged nothing.
+        adds.into_iter().map(|add| matches!(add.join(), Ok(Ok(())))).collect::<Vec<_>>()
     });
     messages.into_iter().zip(results).collect()
 }
@@ -204,6 +205,30 @@ fn a_failed_sync_reaches_everyone_who_waited_for_it() {
         let mut found: Vec<&Message> = found.iter().skip(1).collect();
         found.sort_by_key(|message| message.text().into_owned());
         assert_eq!(found, expected, "failure at {at}");
+    }
+}
+
+/// Who waits for a thread that panics while it writes for several is told that nobody knows what became of it, and waits no longer.
+#[test]
+fn a_panic_of_whoever_writes_for_several_leaves_nobody_waiting_and_loses_nothing() {
+    let before = [Message::user("before")];
+    // The first add's write and sync, then the group's write and sync.
+    for at in 0..4 {
+        let disk = SimDisk::default();
+        let memory = open(&disk, Durability::Disk);
+        memory.add(ID, &before).unwrap();
+        let added = add_in_groups(&disk, &memory, Trouble::Panics { at });
+        let failed = added.iter().filter(|(_, ok)| !ok).count();
+        assert_eq!(failed, if at < 2 { 1 } else { 5 }, "panic at {at}");
+        let again = [Message::user("again")];
+        memory.add(ID, &again).unwrap();
+        for memory in [&memory, &open(&disk, Durability::Disk)] {
+            let found = memory.get(ID).unwrap();
+            assert!(found.starts_with(&before) && found.ends_with(&again), "panic at {at}");
+            for (message, _) in added.iter().filter(|(_, ok)| *ok) {
+                assert!(found.contains(message), "panic at {at}");
+            }
+        }
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Trouble {
     PowerCut { at: usize },
     /// The operation fails with this error code; a write does a half first if `short`.
     Fails { at: usize, errno: i32, short: bool, for_good: bool },
+    /// The operation panics; the next one works.
+    Panics { at: usize },
 }
 
 /// The bytes of each file by name.
@@ -340,6 +342,7 @@ impl World {
             Some(Trouble::Fails { at, errno, short, for_good }) if now == at || (for_good && now > at) => {
                 Err((io::Error::from_raw_os_error(errno), short))
             }
+            Some(Trouble::Panics { at }) if now == at => panic!("the disk panics"),
             _ => Ok(false),
         }
     }
