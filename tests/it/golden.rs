@@ -133,12 +133,19 @@ fn reduced(printed: &str) -> Value {
 
 /// What the second reader prints of a file; `None` where there is no python3.
 fn second_reader(id: &str, path: &Path) -> Option<String> {
+    second_readings(id, &[path.to_owned()])?.pop()
+}
+
+/// The same of several files of one conversation.
+fn second_readings(id: &str, paths: &[PathBuf]) -> Option<Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format_reader.py");
-    let output = Command::new("python3").arg(script).args(["--id", id]).arg(path).output();
+    let output = Command::new("python3").arg(script).args(["--id", id]).args(paths).output();
     match output {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).unwrap())
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed.lines().count(), paths.len());
+            Some(printed.lines().map(str::to_owned).collect())
         }
         Err(error) => {
             skip(&format!("no python3: {error}"));
@@ -238,11 +245,16 @@ fn the_second_reader_agrees_on_damage_anywhere() {
     harmed.push([&whole[..], &whole[..]].concat());
     harmed.push([&whole[..], b"garbage"].concat());
     harmed.push([&whole[..], &[0; 700]].concat());
-    for bytes in harmed {
-        fs::write(&path, &bytes).unwrap();
-        let Some(printed) = second_reader("c", &path) else { return };
-        let ours = told(&quick(directory.path()), "c");
-        assert_eq!(ours, reduced(&printed), "{} bytes", bytes.len());
+    let stores = harmed.iter().enumerate().map(|(number, bytes)| {
+        let store = quick(&directory.path().join(number.to_string()));
+        fs::write(store.path("c"), bytes).unwrap();
+        store
+    });
+    let stores: Vec<FileChatMemory> = stores.collect();
+    let paths: Vec<PathBuf> = stores.iter().map(|store| store.path("c")).collect();
+    let Some(printed) = second_readings("c", &paths) else { return };
+    for (store, printed) in stores.iter().zip(&printed) {
+        assert_eq!(told(store, "c"), reduced(printed), "{}", store.directory().display());
     }
 }
 
