@@ -13,6 +13,16 @@ mod at_work;
 mod conformance;
 mod conversations;
 mod damage;
+#[cfg(feature = "file-memory")]
+mod file_memory;
+#[cfg(feature = "file-memory")]
+mod file_memory_context;
+#[cfg(feature = "file-memory")]
+mod file_memory_names;
+#[cfg(feature = "file-memory")]
+mod file_memory_search;
+#[cfg(feature = "file-memory")]
+mod file_memory_tools;
 mod golden;
 mod history;
 mod hostile;

@@ -23,6 +23,11 @@ pub fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// Whether tests are to try as much as they can, rather than what takes seconds.
+pub fn full_mode() -> bool {
+    std::env::var_os("CHAT_MEMORY_TEST_FULL").is_some()
+}
+
 const ROLE: &str = "CHAT_MEMORY_TEST_CHILD";
 
 /// In a child process: the part that it was started for.
