@@ -18,6 +18,8 @@ mod file_memory;
 #[cfg(feature = "file-memory")]
 mod file_memory_context;
 #[cfg(feature = "file-memory")]
+mod file_memory_crash;
+#[cfg(feature = "file-memory")]
 mod file_memory_names;
 #[cfg(feature = "file-memory")]
 mod file_memory_search;
