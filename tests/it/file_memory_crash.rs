@@ -51,14 +51,6 @@ struct Content {
     durable: Option<Vec<u8>>,
 }
 
-/// What became of contents that were not synced.
-#[derive(Debug, Clone, Copy)]
-enum Unsynced {
-    Kept,
-    Lost,
-    Torn,
-}
-
 impl Model {
     /// What is on disk now, all of it durable.
     fn of(root: &Path) -> Self {
@@ -169,16 +161,13 @@ impl Model {
         subsets.extend(others);
         subsets.sort_unstable();
         subsets.dedup();
-        let mut states = Vec::new();
-        for subset in subsets {
-            for unsynced in [Unsynced::Kept, Unsynced::Lost, Unsynced::Torn] {
-                states.push(self.after_power_cut(subset, unsynced));
-            }
-        }
-        states
+        // And each content that was not synced may have become anything.
+        let unsynced = self.files.iter().filter(|file| file.durable.as_ref() != Some(&file.now)).count();
+        let fates = 3_usize.pow(unsynced.min(5) as u32);
+        subsets.iter().flat_map(|subset| (0..fates).map(|fate| self.after_power_cut(*subset, fate))).collect()
     }
 
-    fn after_power_cut(&self, subset: u64, unsynced: Unsynced) -> Self {
+    fn after_power_cut(&self, subset: u64, mut fate: usize) -> Self {
         let mut model = self.clone();
         let mut number = 0;
         for folder in 0..model.names.len() {
@@ -190,18 +179,17 @@ impl Model {
                 number += 1;
             }
         }
-        for file in &mut model.files {
+        for file in model.files.iter_mut().filter(|file| file.durable.as_ref() != Some(&file.now)) {
             let durable = file.durable.clone().unwrap_or_default();
-            let half = file.now.len() / 2;
-            match unsynced {
-                Unsynced::Kept => {}
-                Unsynced::Lost => file.now = durable,
-                Unsynced::Torn if file.durable.as_ref() == Some(&file.now) => {}
-                Unsynced::Torn => {
+            match fate % 3 {
+                0 => {}
+                1 => file.now = durable,
+                _ => {
                     let now = std::mem::replace(&mut file.now, durable);
-                    overwrite(&mut file.now, &now[..half]);
+                    overwrite(&mut file.now, &now[..now.len() / 2]);
                 }
             }
+            fate /= 3;
             file.durable = Some(file.now.clone());
         }
         model.durable_names = model.names.clone();

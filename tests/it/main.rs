@@ -20,7 +20,11 @@ mod file_memory_context;
 #[cfg(feature = "file-memory")]
 mod file_memory_crash;
 #[cfg(feature = "file-memory")]
+mod file_memory_local;
+#[cfg(feature = "file-memory")]
 mod file_memory_names;
+#[cfg(feature = "file-memory")]
+mod file_memory_race;
 #[cfg(feature = "file-memory")]
 mod file_memory_search;
 #[cfg(feature = "file-memory")]
