@@ -99,3 +99,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-spring-ai.md")]
 struct FromSpringAi;
+
+#[cfg(all(doctest, feature = "file-memory"))]
+#[doc = include_str!("../docs/file-memory.md")]
+struct FileMemoryPage;
+
+#[cfg(all(doctest, feature = "file-memory"))]
+#[doc = include_str!("../docs/from-agent-framework.md")]
+struct FromAgentFramework;

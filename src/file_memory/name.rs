@@ -35,8 +35,8 @@ impl FileName {
     /// [`Error::InvalidFileName`] with the rule that the name breaks.
     pub fn new(name: &str) -> Result<Self> {
         let name = checked(name)?;
-        let lower = name.to_lowercase();
-        if lower == INDEX_NAME || lower.ends_with(DESCRIPTION_SUFFIX) {
+        let folded = folded(&name);
+        if folded == INDEX_NAME || folded.ends_with(DESCRIPTION_SUFFIX) {
             return Err(Error::InvalidFileName {
                 rule: "memories.md and names that end in _description.md are reserved for the index and for descriptions",
             });

@@ -415,7 +415,7 @@ fn crash_everywhere(name: &str, before: impl Fn(&FileMemory), work: impl Fn(&Fil
     assert_eq!(now.tree(), Model::of(&root).tree(), "{name}");
 
     // The disk fails before any change, once, or from then on until the process is over.
-    for at in 0..changes.len() {
+    for (at, (_, change)) in changes.iter().enumerate() {
         for is_once in [true, false] {
             let root = bench.build(&model);
             let count = Mutex::new(0);
@@ -435,7 +435,7 @@ fn crash_everywhere(name: &str, before: impl Fn(&FileMemory), work: impl Fn(&Fil
                 assert!([&old, &new].contains(&&found), "{name}: {at}: {found:?}");
             }
             drop(files);
-            check(&root, &[&old, &new], &format!("{name}: the disk fails before {:?}", changes[at]));
+            check(&root, &[&old, &new], &format!("{name}: the disk fails before {change:?}"));
             fs::remove_dir_all(root).unwrap();
         }
     }

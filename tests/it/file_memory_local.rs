@@ -252,6 +252,23 @@ fn open_files_follow_the_sessions_in_use() {
     assert!((0..300).all(|number| files.list(&number.to_string()).unwrap().len() == 1));
 }
 
+/// A file of a size that no memory holds, put there by hand.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_huge_file_is_no_panic() {
+    let (_directory, files, folder) = on_disk();
+    save(&files, "a.md", "needle", None);
+    let huge = fs::File::create(folder.join("huge.md")).unwrap();
+    if huge.set_len(8 << 40).is_err() {
+        return crate::support::skip("the file system has no files of 8 TiB");
+    }
+    let text = crate::file_memory::refused(&files, "FileMemory_ReadFile", json!({ "fileName": "huge.md" }));
+    assert!(text.contains("too large"), "{text}");
+    let found = search(&files, "needle", None);
+    assert_eq!(found[1], json!("Not searched, because binary or too large: 'huge.md'"));
+    assert_eq!(entries(&files).len(), 2);
+}
+
 #[test]
 fn an_error_of_the_disk_is_an_error_and_no_text() {
     let (_directory, files, folder) = on_disk();
@@ -264,4 +281,8 @@ fn an_error_of_the_disk_is_an_error_and_no_text() {
     }
     fs::remove_file(&folder).unwrap();
     assert_eq!(call(&files, "FileMemory_ListFiles", json!({})).text, "[]");
+    // With the root gone nothing hangs, and nothing is made somewhere else.
+    fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    assert!(matches!(files.save(S, "a.md", b"a", None), Err(chat_memory::Error::Io { .. })));
+    assert!(files.list(S).unwrap().is_empty());
 }

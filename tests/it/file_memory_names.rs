@@ -62,6 +62,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("plan_description.md", "reserved"),
     ("PLAN_DESCRIPTION.MD", "reserved"),
     ("_description.md", "reserved"),
+    ("memorie\u{17f}.md", "reserved"),
+    ("x_de\u{17f}cription.md", "reserved"),
 ];
 
 #[test]

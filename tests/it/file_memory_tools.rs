@@ -457,7 +457,7 @@ fn likely_arguments() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if crate::support::full_mode() { 20_000 } else { 300 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if crate::support::full_mode() { 20_000 } else { 150 }, ..ProptestConfig::default() })]
 
     #[test]
     fn no_json_makes_a_call_panic(calls in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![likely_arguments(), any_json()]), 1..8)) {
@@ -478,7 +478,7 @@ fn no_json_leads_out_of_the_folder() {
     let (directory, files, folder) = on_disk();
     let mut runner = TestRunner::deterministic();
     let tools: Vec<ToolDefinition> = SETS.into_iter().flat_map(definitions).collect();
-    let rounds = if crate::support::full_mode() { 20_000 } else { 400 };
+    let rounds = if crate::support::full_mode() { 20_000 } else { 200 };
     for round in 0..rounds {
         let arguments = likely_arguments().new_tree(&mut runner).unwrap().current();
         call(&files, &tools[round % tools.len()].name, arguments);

@@ -20,6 +20,8 @@ mod file_memory_context;
 #[cfg(feature = "file-memory")]
 mod file_memory_crash;
 #[cfg(feature = "file-memory")]
+mod file_memory_docs;
+#[cfg(feature = "file-memory")]
 mod file_memory_local;
 #[cfg(feature = "file-memory")]
 mod file_memory_names;

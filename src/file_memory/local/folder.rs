@@ -101,7 +101,9 @@ impl Folder {
         let mut options = system::direct_options();
         let opened = self.dir.open_with(name, options.read(true)).and_then(regular);
         let read = opened.and_then(|file| {
-            let mut content = Vec::with_capacity(file.metadata()?.len().min(max_bytes) as usize);
+            let mut content = Vec::new();
+            let size = usize::try_from(file.metadata()?.len().min(max_bytes)).unwrap_or(usize::MAX);
+            content.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
             file.take(max_bytes.saturating_add(1)).read_to_end(&mut content)?;
             Ok(content)
         });

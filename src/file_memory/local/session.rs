@@ -13,6 +13,9 @@ use crate::file_memory::index::{self, MAX_BYTES, MAX_ENTRIES};
 use crate::file_memory::name::{FileName, FolderName, INDEX_NAME};
 use crate::file_memory::store::FileEntry;
 
+/// As often as a folder is opened that is cleared at the same moment.
+const MAX_TRIES: usize = 100;
+
 /// A folder with its lock held: by this thread through the slot, by this process through the state file.
 pub(super) struct Session {
     pub(super) folder: Folder,
@@ -62,7 +65,9 @@ impl Slot {
         missing: Missing,
         work: impl FnOnce(&mut Session) -> Result<T>,
     ) -> Result<Option<T>> {
+        let mut tries = 0;
         loop {
+            tries += 1;
             let session = match self.0.take() {
                 Some(session) => Ok(Some(session)),
                 None => Session::open(root, name, missing),
@@ -70,8 +75,10 @@ impl Slot {
             let mut session = match session {
                 Ok(Some(session)) => session,
                 Ok(None) => return Ok(None),
-                // The folder was cleared while it was opened.
-                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
+                // The folder was cleared while it was opened; or the root is gone, and it will not come back.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound && tries < MAX_TRIES => {
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             session.lock()?;
