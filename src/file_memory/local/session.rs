@@ -89,6 +89,10 @@ impl Slot {
                 self.0 = Some(session);
                 return done.map(Some);
             }
+            if tries >= MAX_TRIES {
+                let never_the_same = io::ErrorKind::ResourceBusy.into();
+                return Err(session.folder.failed("lock", STATE_NAME, never_the_same));
+            }
         }
     }
 
