@@ -92,7 +92,7 @@ pub use message::{
 pub use window::{OpenCalls, Selection, TokenCounter, TokenEstimate, Window, model_ready};
 
 /// The README's code is compiled and run as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "file-memory"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

@@ -24,6 +24,7 @@ pub fn skip(reason: &str) {
 }
 
 /// Whether tests are to try as much as they can, rather than what takes seconds.
+#[cfg_attr(not(feature = "file-memory"), allow(dead_code, reason = "the notebook's tests alone use it"))]
 pub fn full_mode() -> bool {
     std::env::var_os("CHAT_MEMORY_TEST_FULL").is_some()
 }
