@@ -16,6 +16,31 @@ pub enum Error {
     #[error("invalid conversation id: it is blank")]
     InvalidConversationId,
 
+    /// The session id is blank: nothing is left of it after trimming. Any other text is a session id.
+    #[error("invalid session id: it is blank")]
+    InvalidSessionId,
+
+    /// A file of a session cannot have this name, or what has the name is no file.
+    #[error("invalid file name: {rule}")]
+    InvalidFileName {
+        /// The rule that the name breaks.
+        rule: &'static str,
+    },
+
+    /// A session's folder cannot have the name that was chosen for it.
+    #[error("invalid folder name: {rule}")]
+    InvalidFolderName {
+        /// The rule that the name breaks.
+        rule: &'static str,
+    },
+
+    /// What a call takes for granted is not so. Nothing was changed.
+    #[error("conflict: {reason}")]
+    Conflict {
+        /// What is not as expected.
+        reason: &'static str,
+    },
+
     /// An option was given a value outside of its range.
     #[error("invalid option `{option}`: {reason}")]
     InvalidOption {
@@ -144,6 +169,10 @@ impl Error {
     pub(crate) fn for_another(&self) -> Self {
         match self {
             Error::InvalidConversationId => Error::InvalidConversationId,
+            Error::InvalidSessionId => Error::InvalidSessionId,
+            Error::InvalidFileName { rule } => Error::InvalidFileName { rule },
+            Error::InvalidFolderName { rule } => Error::InvalidFolderName { rule },
+            Error::Conflict { reason } => Error::Conflict { reason },
             Error::InvalidOption { option, reason } => Error::InvalidOption { option, reason },
             Error::InvalidMessage { index, reason } => Error::InvalidMessage { index: *index, reason },
             Error::InvalidTranscript { line, column, reason } => {

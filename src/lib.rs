@@ -24,6 +24,8 @@
 //! | a list that a provider accepts | [`model_ready`] |
 //! | everything that was said: numbers, times, ranges, a catalogue | [`ChatHistory`] |
 //! | conversations as JSON, OpenAI's or our own lossless form | [`transcript`] |
+//! | an agent's notebook: files of one session, with descriptions | [`FileMemory`], [`LocalFileStore`] |
+//! | what goes before the conversation, and answers tool calls | [`ContextProvider`] |
 //!
 //! # One turn of a chat backend
 //!
@@ -52,10 +54,13 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod context;
 #[doc(hidden)]
 pub mod disk;
 mod error;
 mod file;
+#[cfg(feature = "file-memory")]
+mod file_memory;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -67,8 +72,17 @@ mod message;
 pub mod transcript;
 mod window;
 
+pub use context::{Context, ContextProvider, ToolDefinition, ToolOutput};
 pub use error::{Error, Result};
 pub use file::{Durability, FileChatMemory, FileChatMemoryBuilder, FileLocks, Recovery, Repair, RepairReport};
+#[cfg(feature = "file-memory")]
+#[doc(hidden)]
+pub use file_memory::{Change, Watch};
+#[cfg(feature = "file-memory")]
+pub use file_memory::{
+    Description, FileEntry, FileMemory, FileMemoryBuilder, FileName, FileStore, FolderName, InMemoryFileStore,
+    LocalFileStore, Precondition, Quota, Save, StoredFile, ToolNames, Version,
+};
 pub use history::{
     Appended, ChatHistory, ConversationSummary, Cursor, Damage, DamageKind, Entry, HistoryRange, Page, PageRequest,
     Problem, Verification,
@@ -81,10 +95,18 @@ pub use message::{
 pub use window::{OpenCalls, Selection, TokenCounter, TokenEstimate, Window, model_ready};
 
 /// The README's code is compiled and run as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "file-memory"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-spring-ai.md")]
 struct FromSpringAi;
+
+#[cfg(all(doctest, feature = "file-memory"))]
+#[doc = include_str!("../docs/file-memory.md")]
+struct FileMemoryPage;
+
+#[cfg(all(doctest, feature = "file-memory"))]
+#[doc = include_str!("../docs/from-agent-framework.md")]
+struct FromAgentFramework;

@@ -15,6 +15,8 @@
 //!
 //! `examples/custom_backend.rs` runs it on a store of thirty lines.
 
+#[cfg(feature = "file-memory")]
+pub mod file_store;
 pub mod history;
 pub mod memory;
 

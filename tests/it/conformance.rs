@@ -90,3 +90,99 @@ fn a_careless_store_is_found_out() {
     }
     assert!(!report.is_passed());
 }
+
+#[cfg(feature = "file-memory")]
+mod file_stores {
+    use chat_memory::conformance::file_store::{Reopen, Suite};
+    use chat_memory::{FileStore, InMemoryFileStore, LocalFileStore};
+
+    use super::*;
+
+    #[test]
+    fn both_file_stores_keep_every_promise() {
+        passed(Suite::new(InMemoryFileStore::new).run(), 12);
+        let places: Mutex<Vec<TempDir>> = Mutex::default();
+        let place = || {
+            let place = tempdir().unwrap();
+            let path = place.path().join("store");
+            places.lock().unwrap().push(place);
+            path
+        };
+        let open = |path: &Path| LocalFileStore::open(path).unwrap();
+        let restart = || -> (Box<dyn FileStore>, Reopen<'_>) {
+            let path = place();
+            (Box::new(open(&path)), Box::new(move || Box::new(open(&path))))
+        };
+        passed(Suite::new(|| open(&place())).restart(restart).run(), 13);
+        let behind_a_pointer = || -> Arc<dyn FileStore> { Arc::new(open(&place())) };
+        passed(Suite::new(behind_a_pointer).run(), 12);
+    }
+
+    /// Two handles on one root, used by turns: what either does, the other knows.
+    struct Alternating(Mutex<usize>, [LocalFileStore; 2]);
+
+    impl Alternating {
+        fn next(&self) -> &LocalFileStore {
+            let mut turn = self.0.lock().unwrap();
+            *turn += 1;
+            &self.1[*turn % 2]
+        }
+    }
+
+    impl FileStore for Alternating {
+        fn folder(
+            &self,
+            session_id: &str,
+            choose: &dyn Fn() -> Result<chat_memory::FolderName>,
+        ) -> Result<chat_memory::FolderName> {
+            self.next().folder(session_id, choose)
+        }
+
+        fn save(&self, folder: &chat_memory::FolderName, save: &chat_memory::Save<'_>) -> Result<chat_memory::Version> {
+            self.next().save(folder, save)
+        }
+
+        fn read(
+            &self,
+            folder: &chat_memory::FolderName,
+            name: &chat_memory::FileName,
+            max_bytes: u64,
+        ) -> Result<Option<chat_memory::StoredFile>> {
+            self.next().read(folder, name, max_bytes)
+        }
+
+        fn delete(&self, folder: &chat_memory::FolderName, name: &chat_memory::FileName) -> Result<bool> {
+            self.next().delete(folder, name)
+        }
+
+        fn rename(
+            &self,
+            folder: &chat_memory::FolderName,
+            from: &chat_memory::FileName,
+            to: &chat_memory::FileName,
+        ) -> Result<bool> {
+            self.next().rename(folder, from, to)
+        }
+
+        fn list(&self, folder: &chat_memory::FolderName) -> Result<Vec<chat_memory::FileEntry>> {
+            self.next().list(folder)
+        }
+
+        fn clear(&self, folder: &chat_memory::FolderName) -> Result<()> {
+            self.next().clear(folder)
+        }
+    }
+
+    #[test]
+    fn two_handles_used_by_turns_keep_every_promise() {
+        let places: Mutex<Vec<TempDir>> = Mutex::default();
+        let fresh = || {
+            let place = tempdir().unwrap();
+            let store = || LocalFileStore::open(place.path().join("store")).unwrap();
+            let stores = [store(), store()];
+            places.lock().unwrap().push(place);
+            Alternating(Mutex::new(0), stores)
+        };
+        passed(Suite::new(fresh).run(), 12);
+    }
+}

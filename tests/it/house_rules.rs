@@ -62,9 +62,9 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
 /// The floors of the house: a room may import from floors below its own, and nobody from its own.
 const FLOORS: [&[&str]; 7] = [
     &["error", "message"],
-    &["log", "disk", "window"],
+    &["log", "disk", "window", "context"],
     &["memory", "history"],
-    &["in_memory", "file"],
+    &["in_memory", "file", "file_memory"],
     &["transcript"],
     &["conformance"],
     &["fuzzing"],
@@ -86,12 +86,49 @@ fn a_room_imports_from_the_floors_below_alone() {
     // Conversions know messages, and no store.
     let transcript = &imports()["transcript"];
     assert!(transcript.iter().all(|room| room == "error" || room == "message"), "{transcript:?}");
+    // A notebook is no conversation.
+    let file_memory = &imports()["file_memory"];
+    assert!(
+        file_memory.is_disjoint(&["memory", "history", "window", "log"].map(str::to_owned).into()),
+        "{file_memory:?}"
+    );
     // The suite runs on any backend, so it knows none.
     let conformance = &imports()["conformance"];
     assert!(
         conformance.is_disjoint(&["file", "in_memory", "log", "disk"].map(str::to_owned).into()),
         "{conformance:?}"
     );
+}
+
+/// The floors of the notebook.
+const NOTEBOOK: [&[&str]; 4] =
+    [&["name", "lines"], &["store"], &["index", "search"], &["in_memory", "local", "tools", "provider"]];
+
+/// As above, but that the provider may name the tools.
+#[test]
+fn a_part_of_the_notebook_imports_from_the_floors_below_alone() {
+    let folder = root().join("src/file_memory");
+    let floor = |part: &str| NOTEBOOK.iter().position(|parts| parts.contains(&part));
+    for file in rust_files(&folder) {
+        let inside = file.strip_prefix(&folder).unwrap();
+        let from = inside.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        if from == "mod" {
+            continue;
+        }
+        let code = code(&file);
+        // Where `super` is the notebook.
+        let is_top = inside.components().count() == 1 || inside.ends_with("mod.rs");
+        let prefixes: &[&str] = if is_top { &["crate::file_memory::", "super::"] } else { &["crate::file_memory::"] };
+        for prefix in prefixes {
+            let tests = code.find("#[cfg(test)]").unwrap_or(code.len());
+            for (at, _) in code[..tests].match_indices(prefix) {
+                let rest = code[at + prefix.len()..].chars();
+                let named: String = rest.take_while(|char| char.is_ascii_lowercase() || *char == '_').collect();
+                let is_allowed = floor(&named) < floor(from) || (from, &*named) == ("provider", "tools");
+                assert!(floor(&named).is_some() && is_allowed, "`{from}` imports `{named}`, which is not below it");
+            }
+        }
+    }
 }
 
 #[test]
@@ -104,7 +141,8 @@ fn bytes_know_no_disk_and_only_the_disk_knows_the_file_system() {
                 assert!(!names(word), "{} names {word}", file.display());
             }
         }
-        if room != "disk" {
+        let is_local = file.starts_with(root().join("src/file_memory/local"));
+        if room != "disk" && !is_local {
             for word in ["std::fs", "fs::", "File::open", "OpenOptions", "rustix"] {
                 assert!(!names(word), "{} names {word}", file.display());
             }

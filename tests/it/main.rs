@@ -17,6 +17,24 @@ mod damage;
 mod damage_table;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(feature = "file-memory")]
+mod file_memory;
+#[cfg(feature = "file-memory")]
+mod file_memory_context;
+#[cfg(feature = "file-memory")]
+mod file_memory_crash;
+#[cfg(feature = "file-memory")]
+mod file_memory_docs;
+#[cfg(feature = "file-memory")]
+mod file_memory_local;
+#[cfg(feature = "file-memory")]
+mod file_memory_names;
+#[cfg(feature = "file-memory")]
+mod file_memory_race;
+#[cfg(feature = "file-memory")]
+mod file_memory_search;
+#[cfg(feature = "file-memory")]
+mod file_memory_tools;
 mod golden;
 mod history;
 mod hostile;
