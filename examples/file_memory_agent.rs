@@ -2,23 +2,24 @@
 //!
 //! `cargo run --example file_memory_agent`
 //!
-//! The model is scripted, so this runs offline; the loop around it is the one a real model needs. The program starts itself a
+//! The model is scripted, so this runs offline; everything around it is what a real model needs. The program starts itself a
 //! second time for the later process.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::path::Path;
 use std::process::Command;
 
-use chat_memory::{ContextProvider, FileMemory, LocalFileStore, Message, ToolCall};
+use chat_memory::{FileChatMemory, FileMemory, LocalFileStore, MemoryAdvisor, Message, ModelRequest, ResultPart};
 use serde_json::{Value, json};
 
-const SESSION: &str = "phone-sales";
+const CONVERSATION: &str = "phone-sales";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(root) = std::env::args_os().nth(1) {
         return later(Path::new(&root));
     }
     let root = tempfile::tempdir()?;
-    let files = FileMemory::new(LocalFileStore::open(root.path())?);
     let mut report = String::from("# Phone sales 2022 to 2024\n\nNorth grew each year; West fell behind.\n\n");
     let mut script = Vec::new();
     for (year, [north, east, west]) in [(2022, [10, 20, 30]), (2023, [15, 21, 25]), (2024, [22, 23, 19])] {
@@ -26,25 +27,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "| maker | units (millions) |\n|---|---|\n| North | {north} |\n| East | {east} |\n| West | {west} |\n"
         );
         let description = format!("Phone sales of three makers in {year}, a table");
-        script.push(call(
-            "FileMemory_SaveFile",
-            json!({ "fileName": format!("sales-{year}.md"), "content": table, "description": description }),
-        ));
-        script.push(call("FileMemory_ReadFile", json!({ "fileName": format!("sales-{year}.md") })));
+        let name = format!("sales-{year}.md");
+        let save = json!({ "fileName": name, "content": table, "description": description });
+        script.push(("FileMemory_SaveFile", save));
+        script.push(("FileMemory_ReadFile", json!({ "fileName": name })));
         report += &format!("## {year}\n\nAbout {} million phones in all.\n\n{table}\n", north + east + west);
     }
     assert!(report.split_whitespace().count() < 500);
-    script.push(call(
+    let description = "Report on the sales of three years";
+    script.push((
         "FileMemory_SaveFile",
-        json!({ "fileName": "report.md", "content": report, "description": "Report on the sales of three years" }),
+        json!({ "fileName": "report.md", "content": report, "description": description }),
     ));
-    run(
-        &files,
-        "Find the sales of three phone makers over three years, and write a report of under 500 words.",
-        &script,
+    ask(
+        root.path(),
+        "Find the sales of three phone makers over three years; write a report of under 500 words.",
+        script,
     )?;
 
-    // A later process knows nothing but the session's id.
+    // A later process knows nothing but the conversation's id.
     let status = Command::new(std::env::current_exe()?).arg(root.path()).status()?;
     assert!(status.success());
     Ok(())
@@ -52,40 +53,51 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn later(root: &Path) -> Result<(), Box<dyn std::error::Error>> {
     println!("\n== A later process ==");
-    let files = FileMemory::new(LocalFileStore::open(root)?);
-    let script = [
-        call("FileMemory_SearchFiles", json!({ "regexPattern": "north", "filePattern": "sales-*" })),
-        call("FileMemory_ReadFile", json!({ "fileName": "report.md" })),
+    let script = vec![
+        ("FileMemory_SearchFiles", json!({ "regexPattern": "north", "filePattern": "sales-*" })),
+        ("FileMemory_ReadFile", json!({ "fileName": "report.md" })),
     ];
-    let report = run(&files, "What did the report say?", &script)?;
+    let report = ask(root, "What did the report say?", script)?;
     assert!(report.starts_with("# Phone sales 2022 to 2024"));
+    println!("\nThe answer:\n{report}");
     Ok(())
 }
 
-/// The loop of an agent: show the model its context and the turn so far, answer its calls until it has none left.
-fn run(files: &FileMemory, question: &str, script: &[ToolCall]) -> Result<String, Box<dyn std::error::Error>> {
-    let mut turn = vec![Message::user(question)];
-    for step in 0.. {
-        let context = files.context(SESSION)?;
-        if step == 0 {
-            for message in &context.messages {
-                println!("The model is reminded:\n{}\n", message.text());
+/// One turn of the agent; its answer.
+fn ask(root: &Path, question: &str, script: Vec<(&str, Value)>) -> Result<String, Box<dyn std::error::Error>> {
+    let files = FileMemory::new(LocalFileStore::open(root.join("files"))?);
+    let advisor = MemoryAdvisor::builder(FileChatMemory::open(root.join("chat"))?).context(files).build()?;
+    let script = RefCell::new(script.into_iter().enumerate());
+    let model = |request: &ModelRequest| -> Result<Message, Infallible> {
+        let last = request.messages.last().and_then(|message| message.tool_results().next()).map(text);
+        match (script.borrow_mut().next(), last) {
+            (Some((step, (tool, arguments))), last) => {
+                match last {
+                    None => show_notebook(request),
+                    Some(result) => println!("    {:.200}", result.replace('\n', "\n    ")),
+                }
+                println!("{tool} {:.70}…", arguments.to_string());
+                Ok(Message::assistant("").with_tool_call(format!("call-{step}"), tool, arguments.to_string()))
             }
+            // At its end it says what it read last.
+            (None, last) => Ok(Message::assistant(last.unwrap_or_default())),
         }
-        // A real model gets the context in front of the turn, and the context's tools; this one follows its script.
-        let Some(call) = script.get(step) else { break };
-        turn.push(Message::assistant("").with_tool_call(&call.id, &call.name, &call.arguments));
-        let output = files.answer(SESSION, call)?.ok_or("an unknown tool")?;
-        println!("{} {:.70}…\n    {:.200}", call.name, call.arguments, output.text.replace('\n', "\n    "));
-        turn.push(output.into_message(call));
-    }
-    let last = turn.last().and_then(|message| message.tool_results().next().cloned());
-    match last.and_then(|result| result.parts.into_iter().next()) {
-        Some(chat_memory::ResultPart::Text(text)) => Ok(text),
-        _ => Err("the script ends without a result".into()),
+    };
+    let outcome = advisor.turn(CONVERSATION, [Message::user(question)], &model)?;
+    Ok(outcome.answer.ok_or("no answer")?.text().into_owned())
+}
+
+/// The message that reminds a model of its files, where there are any.
+fn show_notebook(request: &ModelRequest) {
+    for message in request.messages.iter().filter(|message| message.text().contains("# Memory Index")) {
+        println!("The model is reminded:\n{}\n", message.text());
     }
 }
 
-fn call(tool: &str, arguments: Value) -> ToolCall {
-    ToolCall::new("call-1", tool, arguments.to_string())
+fn text(result: &chat_memory::ToolResult) -> String {
+    result
+        .parts
+        .iter()
+        .filter_map(|part| if let ResultPart::Text(text) = part { Some(text.as_str()) } else { None })
+        .collect()
 }

@@ -26,32 +26,29 @@
 //! | conversations as JSON, OpenAI's or our own lossless form | [`transcript`] |
 //! | an agent's notebook: files of one session, with descriptions | [`FileMemory`], [`LocalFileStore`] |
 //! | what goes before the conversation, and answers tool calls | [`ContextProvider`] |
+//! | one turn: recall, ask the model, run tools, remember | [`MemoryAdvisor`] |
 //!
 //! # One turn of a chat backend
 //!
 //! Recall, append the question, make the list fit to send, ask, and remember question and answer together: so a failed call
-//! leaves nothing behind, and a retry stores nothing twice.
+//! leaves nothing behind, and a retry stores nothing twice. [`MemoryAdvisor`] does that around any model.
 //!
 //! ```
-//! use chat_memory::{ChatMemory, Message, OpenCalls, Result, model_ready};
+//! use chat_memory::{InMemoryChatMemory, MemoryAdvisor, Message, ModelRequest};
 //!
-//! fn turn(memory: &dyn ChatMemory, id: &str, question: &str, ask: impl Fn(&[Message]) -> Message) -> Result<Message> {
-//!     let question = Message::user(question);
-//!     let mut messages = memory.get(id)?;
-//!     messages.push(question.clone());
-//!     let answer = ask(&model_ready(&messages, OpenCalls::Interrupt));
-//!     memory.add(id, &[question, answer.clone()])?;
-//!     Ok(answer)
-//! }
-//! # let memory = chat_memory::InMemoryChatMemory::new();
-//! # turn(&memory, "c", "hello", |_| Message::assistant("hi"))?;
-//! # assert_eq!(memory.get("c")?.len(), 2);
-//! # Ok::<(), chat_memory::Error>(())
+//! let advisor = MemoryAdvisor::new(InMemoryChatMemory::new());
+//! let model = |request: &ModelRequest| -> Result<Message, std::io::Error> {
+//!     Ok(Message::assistant(format!("You sent {} messages.", request.messages.len())))
+//! };
+//! let outcome = advisor.turn("user-42", [Message::user("hello")], &model)?;
+//! assert_eq!(outcome.answer.unwrap().text(), "You sent 1 messages.");
+//! # Ok::<(), chat_memory::TurnError<std::io::Error>>(())
 //! ```
 //!
 //! All calls block. In an async program call them through your runtime's way to run blocking code, such as tokio's
 //! `spawn_blocking`.
 
+mod advisor;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod context;
@@ -72,6 +69,10 @@ mod message;
 pub mod transcript;
 mod window;
 
+pub use advisor::{
+    INTERRUPTED, Interrupted, MemoryAdvisor, MemoryAdvisorBuilder, Model, ModelRequest, OnFailure, Outcome, Remember,
+    Reply, TurnError, UNANSWERED,
+};
 pub use context::{Context, ContextProvider, ToolDefinition, ToolOutput};
 pub use error::{Error, Result};
 pub use file::{Durability, FileChatMemory, FileChatMemoryBuilder, FileLocks, Recovery, Repair, RepairReport};

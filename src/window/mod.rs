@@ -165,3 +165,15 @@ impl fmt::Debug for Window {
         f.debug_struct("Window").field(unit, &self.limit()).field("step", &self.step).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_names_the_unit_and_the_step() {
+        assert_eq!(format!("{:?}", Window::messages(20)), "Window { messages: 20, step: 1 }");
+        let window = Window::tokens(4_000, crate::TokenEstimate).with_step(3);
+        assert_eq!(format!("{window:?}"), "Window { tokens: 4000, step: 3 }");
+    }
+}

@@ -76,4 +76,20 @@ mod tests {
             4 + 1 + 1_000
         );
     }
+
+    #[test]
+    fn every_part_counts() {
+        let count = |message: &Message| TokenEstimate.count(message) - 4;
+        let empty = Media::bytes("image/png", []);
+        assert_eq!(count(&Message::user("").with_media(empty.clone())), 0);
+        assert_eq!(count(&Message::user("").with_name("four")), 1);
+        assert_eq!(count(&Message::assistant("").with_tool_call("c1", "look", "{\"a\":1}")), 1 + 1 + 2);
+        assert_eq!(count(&Message::assistant("").with_content(crate::Reasoning::new("12345678"))), 2);
+        assert_eq!(count(&Message::user("").with_content(crate::Opaque::new("x", "1234567890"))), 3);
+        let result = crate::ToolResult::new("c1")
+            .with_text("12345")
+            .with_part(ResultPart::Media(empty))
+            .with_part(ResultPart::Opaque(crate::Opaque::new("x", "[]")));
+        assert_eq!(count(&Message::new(crate::Role::Tool, [Content::ToolResult(result)])), 1 + 2 + 1);
+    }
 }

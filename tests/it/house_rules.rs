@@ -65,7 +65,7 @@ const FLOORS: [&[&str]; 7] = [
     &["log", "disk", "window", "context"],
     &["memory", "history"],
     &["in_memory", "file", "file_memory"],
-    &["transcript"],
+    &["transcript", "advisor"],
     &["conformance"],
     &["fuzzing"],
 ];

@@ -9,6 +9,7 @@
     reason = "a test says what must hold by panicking"
 )]
 
+mod advisor;
 mod at_work;
 mod conformance;
 mod conversations;

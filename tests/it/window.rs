@@ -243,3 +243,13 @@ fn a_window_shows_the_newest_in_their_order() {
     let messages: Vec<Message> = (1..=20).map(|number| Message::user(number.to_string())).collect();
     assert_eq!(texts(&views(5, &messages).0), ["16", "17", "18", "19", "20"]);
 }
+
+#[test]
+fn a_step_takes_nothing_from_a_conversation_that_fits() {
+    let messages = [Message::system("s"), Message::user("u"), Message::assistant("a"), Message::user("u2")];
+    for step in 1..6 {
+        for count in [4, 10] {
+            assert_eq!(Window::messages(count).with_step(step).view(&messages), messages);
+        }
+    }
+}
