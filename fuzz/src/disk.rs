@@ -62,6 +62,10 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn check_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut world = self.world();
         let file = match (world.names.get(path), how) {
