@@ -26,7 +26,7 @@
 //! | conversations as JSON, OpenAI's or our own lossless form | [`transcript`] |
 //! | an agent's notebook: files of one session, with descriptions | [`FileMemory`], [`LocalFileStore`] |
 //! | what goes before the conversation, and answers tool calls | [`ContextProvider`] |
-//! | one turn: recall, ask the model, run tools, remember | [`MemoryAdvisor`] |
+//! | one turn: recall, ask the model, run tools, remember | [`MemoryAdvisor`], [`AsyncMemoryAdvisor`] |
 //!
 //! # One turn of a chat backend
 //!
@@ -45,10 +45,15 @@
 //! # Ok::<(), chat_memory::TurnError<std::io::Error>>(())
 //! ```
 //!
-//! All calls block. In an async program call them through your runtime's way to run blocking code, such as tokio's
-//! `spawn_blocking`.
+//! # Async programs
+//!
+//! The stores block. `Offload` (feature `tokio`) makes an [`AsyncChatMemory`] of any of them, and [`AsyncMemoryAdvisor`] is the same
+//! turn over an async model; `BlockOn` goes the other way.
 
 mod advisor;
+mod async_memory;
+#[cfg(feature = "tokio")]
+mod bridge;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod context;
@@ -70,9 +75,12 @@ pub mod transcript;
 mod window;
 
 pub use advisor::{
-    INTERRUPTED, Interrupted, MemoryAdvisor, MemoryAdvisorBuilder, Model, ModelRequest, OnFailure, Outcome, Remember,
-    Reply, TurnError, UNANSWERED,
+    AsyncMemoryAdvisor, AsyncModel, INTERRUPTED, Interrupted, MemoryAdvisor, MemoryAdvisorBuilder, Model, ModelRequest,
+    OnFailure, Outcome, Remember, Reply, TurnError, UNANSWERED,
 };
+pub use async_memory::{AsyncChatHistory, AsyncChatMemory, AsyncContextProvider, BoxFuture};
+#[cfg(feature = "tokio")]
+pub use bridge::{BlockOn, Offload};
 pub use context::{Context, ContextProvider, ToolDefinition, ToolOutput};
 pub use error::{Error, Result};
 pub use file::{Durability, FileChatMemory, FileChatMemoryBuilder, FileLocks, Recovery, Repair, RepairReport};

@@ -1,18 +1,20 @@
 //! One turn of a chat: recall, ask the model, remember.
 
+mod in_async;
 mod model;
 mod options;
 mod overlap;
 mod turn;
 
-pub use model::{Model, ModelRequest, Outcome, Reply, TurnError};
+pub use in_async::AsyncMemoryAdvisor;
+pub use model::{AsyncModel, Model, ModelRequest, Outcome, Reply, TurnError};
 pub use options::{Interrupted, MemoryAdvisorBuilder, OnFailure, Remember};
 pub use turn::{INTERRUPTED, UNANSWERED};
 
 use self::options::Options;
-use self::turn::Turn;
-use crate::context::{Context, ToolOutput};
-use crate::error::{Error, Result};
+use self::turn::{Next, Turn};
+use crate::context::{ContextProvider, ToolOutput};
+use crate::error::Result;
 use crate::history::{ChatHistory, HistoryRange};
 use crate::memory::ChatMemory;
 use crate::message::{Message, ToolCall};
@@ -55,7 +57,7 @@ use crate::message::{Message, ToolCall};
 #[derive(Debug, Clone)]
 pub struct MemoryAdvisor<M> {
     memory: M,
-    options: Options,
+    options: Options<dyn ContextProvider>,
 }
 
 impl<M> MemoryAdvisor<M> {
@@ -73,26 +75,6 @@ impl<M> MemoryAdvisor<M> {
     pub fn memory(&self) -> &M {
         &self.memory
     }
-
-    /// Answers the open calls as far as somebody knows the tools; whether there were any, and all are answered.
-    fn answer_calls(&self, conversation_id: &str, turn: &mut Turn) -> Result<bool> {
-        let calls = turn.open_calls().to_vec();
-        for call in &calls {
-            if let Some(output) = self.answer(conversation_id, call)? {
-                turn.answered(output.into_message(call));
-            }
-        }
-        Ok(!calls.is_empty() && turn.open_calls().is_empty())
-    }
-
-    fn answer(&self, conversation_id: &str, call: &ToolCall) -> Result<Option<ToolOutput>> {
-        for provider in &self.options.context {
-            if let Some(output) = provider.answer(conversation_id, call)? {
-                return Ok(Some(output));
-            }
-        }
-        Ok(self.options.tools.as_ref().and_then(|run| run(conversation_id, call)))
-    }
 }
 
 impl<M: ChatMemory> MemoryAdvisor<M> {
@@ -109,35 +91,33 @@ impl<M: ChatMemory> MemoryAdvisor<M> {
         input: impl IntoIterator<Item = Message>,
         model: &L,
     ) -> Result<Outcome, TurnError<L::Error>> {
-        let mut turn =
-            self.begin(conversation_id, &input.into_iter().collect::<Vec<_>>()).map_err(TurnError::Recall)?;
-        if turn.is_answered {
-            return Ok(turn.into_outcome());
-        }
-        for _ in 0..self.options.max_rounds {
-            let reply = match model.call(&turn.request(&self.options)) {
-                Ok(reply) => reply,
-                Err(error) => {
-                    self.keep_question(conversation_id, &mut turn)?;
-                    return Err(TurnError::Model(error));
-                }
-            };
-            if reply.is_interrupted && (self.options.interrupted == Interrupted::Forget || reply.is_blank()) {
-                self.keep_question(conversation_id, &mut turn)?;
-                return Ok(turn.cut_off(reply));
+        let input = input.into_iter().collect();
+        let mut turn = self.begin(conversation_id, input).map_err(TurnError::Recall)?;
+        let mut failure = None;
+        loop {
+            match turn.next() {
+                Next::Ask(request) => match model.call(&request) {
+                    Ok(reply) => turn.replied(reply),
+                    Err(error) => {
+                        failure = Some(TurnError::Model(error));
+                        turn.failed();
+                    }
+                },
+                Next::Answer(call) => match self.answer(conversation_id, &call) {
+                    Ok(output) => turn.answered(&call, output),
+                    Err(error) => {
+                        failure = Some(TurnError::Tool(error));
+                        turn.give_up();
+                    }
+                },
+                Next::Remember => match self.memory.add(conversation_id, turn.to_remember()) {
+                    Ok(()) => turn.remembered(),
+                    Err(source) => return Err(TurnError::Remember { messages: turn.to_remember().to_vec(), source }),
+                },
+                Next::TooManyRounds => return Err(TurnError::TooManyRounds { rounds: turn.rounds }),
+                Next::End => return failure.map_or_else(|| Ok(turn.into_outcome()), Err),
             }
-            turn.replied(reply);
-            self.remember_step(conversation_id, &mut turn)?;
-            let answered = self.answer_calls(conversation_id, &mut turn);
-            if answered.as_ref().is_ok_and(|answered| *answered) {
-                self.remember_step(conversation_id, &mut turn)?;
-                continue;
-            }
-            self.remember(conversation_id, &mut turn)?;
-            return answered.map(|_| turn.into_outcome()).map_err(TurnError::Tool);
         }
-        self.remember(conversation_id, &mut turn)?;
-        Err(TurnError::TooManyRounds { rounds: self.options.max_rounds })
     }
 
     /// Forgets a conversation, and if that was [chosen](MemoryAdvisorBuilder::clear_context) what the providers keep for it.
@@ -152,41 +132,22 @@ impl<M: ChatMemory> MemoryAdvisor<M> {
         self.memory.clear(conversation_id)
     }
 
-    fn begin(&self, conversation_id: &str, input: &[Message]) -> Result<Turn> {
+    fn begin(&self, conversation_id: &str, input: Vec<Message>) -> Result<Turn> {
         let view = self.memory.get(conversation_id)?;
-        let mut context = vec![Context { instructions: self.options.instructions.clone(), ..Context::default() }];
+        let mut context = vec![self.options.fixed_context()];
         for provider in &self.options.context {
             context.push(provider.context(conversation_id)?);
         }
-        Ok(Turn::new(context, view, input))
+        Ok(Turn::new(self.options.policy.clone(), context, view, input))
     }
 
-    fn remember<E>(&self, conversation_id: &str, turn: &mut Turn) -> Result<(), TurnError<E>> {
-        let messages = turn.to_remember();
-        if !messages.is_empty() {
-            let added = self.memory.add(conversation_id, messages);
-            added.map_err(|source| TurnError::Remember { messages: messages.to_vec(), source })?;
-        }
-        turn.remembered();
-        Ok(())
-    }
-
-    fn remember_step<E>(&self, conversation_id: &str, turn: &mut Turn) -> Result<(), TurnError<E>> {
-        match self.options.remember {
-            Remember::Turn => Ok(()),
-            Remember::Step => self.remember(conversation_id, turn),
-        }
-    }
-
-    /// After a failure of the model: the question, where that was chosen.
-    fn keep_question<E>(&self, conversation_id: &str, turn: &mut Turn) -> Result<(), TurnError<E>> {
-        match self.options.on_failure {
-            OnFailure::Forget => Ok(()),
-            OnFailure::Keep => {
-                turn.mark_unanswered();
-                self.remember(conversation_id, turn)
+    fn answer(&self, conversation_id: &str, call: &ToolCall) -> Result<Option<ToolOutput>> {
+        for provider in &self.options.context {
+            if let Some(output) = provider.answer(conversation_id, call)? {
+                return Ok(Some(output));
             }
         }
+        Ok(None)
     }
 }
 
@@ -212,13 +173,11 @@ impl<M: ChatMemory + ChatHistory> MemoryAdvisor<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where the transcript is not what was stored, for example because a question was asked anew. Then
+    /// [`Error::Conflict`](crate::Error::Conflict) where the transcript is not what was stored, for example because a question was asked anew. Then
     /// nothing is stored.
     pub fn sync(&self, conversation_id: &str, transcript: &[Message]) -> Result<usize> {
         let stored = self.memory.history(conversation_id, HistoryRange::all())?;
-        let stored: Vec<Message> = stored.into_iter().map(|entry| entry.message).collect();
-        let reason = "the transcript is not a continuation of the conversation that is stored";
-        let new = overlap::new_messages(&stored, transcript).ok_or(Error::Conflict { reason })?;
+        let new = overlap::new_messages(stored, transcript)?;
         self.memory.add(conversation_id, &new)?;
         Ok(new.len())
     }

@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::context::ToolDefinition;
 use crate::error::Error;
-use crate::message::turns::says_nothing;
 use crate::message::{Message, ToolCall};
 
 /// What a model is sent.
@@ -32,10 +31,6 @@ impl Reply {
     /// An answer that was cut off: what came of it.
     pub fn interrupted(so_far: Message) -> Self {
         Self { messages: vec![so_far], is_interrupted: true }
-    }
-
-    pub(super) fn is_blank(&self) -> bool {
-        self.messages.iter().all(says_nothing)
     }
 }
 
@@ -74,6 +69,32 @@ where
 
     fn call(&self, request: &ModelRequest) -> Result<Reply, E> {
         self(request).map(Into::into)
+    }
+}
+
+/// [`Model`] for async programs. A closure from a request to a future of a `Result` is one.
+pub trait AsyncModel: Sync {
+    /// Why a call failed.
+    type Error;
+
+    /// Sends a request, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::call`].
+    fn call(&self, request: ModelRequest) -> impl Future<Output = Result<Reply, Self::Error>> + Send;
+}
+
+impl<F, A, R, E> AsyncModel for F
+where
+    F: Fn(ModelRequest) -> A + Sync,
+    A: Future<Output = Result<R, E>> + Send,
+    R: Into<Reply>,
+{
+    type Error = E;
+
+    async fn call(&self, request: ModelRequest) -> Result<Reply, E> {
+        self(request).await.map(Into::into)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::MemoryAdvisor;
-use crate::context::{ContextProvider, ToolOutput};
+use super::{AsyncMemoryAdvisor, MemoryAdvisor};
+use crate::async_memory::{AsyncContextProvider, BoxFuture};
+use crate::context::{Context, ContextProvider, ToolOutput};
 use crate::error::{Error, Result};
 use crate::message::ToolCall;
 use crate::window::OpenCalls;
@@ -42,22 +43,17 @@ pub enum Interrupted {
     Forget,
 }
 
-pub(super) type Tools = Arc<dyn Fn(&str, &ToolCall) -> Option<ToolOutput> + Send + Sync>;
-
-#[derive(Clone)]
-pub(super) struct Options {
+/// What is chosen for every turn.
+#[derive(Debug, Clone)]
+pub(super) struct Policy {
     pub(super) open_calls: OpenCalls,
     pub(super) on_failure: OnFailure,
     pub(super) interrupted: Interrupted,
     pub(super) remember: Remember,
     pub(super) max_rounds: usize,
-    pub(super) clear_context: bool,
-    pub(super) instructions: String,
-    pub(super) context: Vec<Arc<dyn ContextProvider>>,
-    pub(super) tools: Option<Tools>,
 }
 
-impl Default for Options {
+impl Default for Policy {
     fn default() -> Self {
         Self {
             open_calls: OpenCalls::default(),
@@ -65,40 +61,117 @@ impl Default for Options {
             interrupted: Interrupted::default(),
             remember: Remember::default(),
             max_rounds: 32,
-            clear_context: false,
-            instructions: String::new(),
-            context: Vec::new(),
-            tools: None,
         }
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { open_calls, on_failure, interrupted, remember, max_rounds, clear_context, context, tools, .. } =
-            self;
-        f.debug_struct("Options")
-            .field("open_calls", open_calls)
-            .field("on_failure", on_failure)
-            .field("interrupted", interrupted)
-            .field("remember", remember)
-            .field("max_rounds", max_rounds)
-            .field("clear_context", clear_context)
-            .field("context", &context.len())
-            .field("tools", &tools.is_some())
-            .finish()
+pub(super) struct Options<P: ?Sized> {
+    pub(super) policy: Policy,
+    pub(super) instructions: String,
+    pub(super) clear_context: bool,
+    pub(super) context: Vec<Arc<P>>,
+}
+
+impl<P: ?Sized> Default for Options<P> {
+    fn default() -> Self {
+        Self { policy: Policy::default(), instructions: String::new(), clear_context: false, context: Vec::new() }
     }
 }
 
-/// Options of a [`MemoryAdvisor`].
+impl<P: ?Sized> Options<P> {
+    /// What goes before everything that providers give.
+    pub(super) fn fixed_context(&self) -> Context {
+        Context { instructions: self.instructions.clone(), ..Context::default() }
+    }
+}
+
+impl<P: ?Sized> Clone for Options<P> {
+    fn clone(&self) -> Self {
+        let Self { policy, instructions, clear_context, context } = self;
+        Self {
+            policy: policy.clone(),
+            instructions: instructions.clone(),
+            clear_context: *clear_context,
+            context: context.clone(),
+        }
+    }
+}
+
+/// Without the instructions, which are content.
+impl<P: ?Sized> fmt::Debug for Options<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("policy", &self.policy)
+            .field("clear_context", &self.clear_context)
+            .field("context", &self.context.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Options of a [`MemoryAdvisor`], or an [`AsyncMemoryAdvisor`].
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct MemoryAdvisorBuilder<M> {
+pub struct MemoryAdvisorBuilder<M, P: ?Sized = dyn ContextProvider> {
     memory: M,
-    options: Options,
+    options: Options<P>,
 }
 
 impl<M> MemoryAdvisorBuilder<M> {
+    /// Gives a model more than the conversation: instructions and messages go before what is recalled, and are never stored;
+    /// calls of the provider's tools are answered. Several providers come in their order. The conversation's id is the session's.
+    /// Default: none.
+    pub fn context(mut self, provider: impl ContextProvider + 'static) -> Self {
+        self.options.context.push(Arc::new(provider));
+        self
+    }
+
+    /// Runs the caller's own tools: given the conversation id and a call, the answer, or `None` for a tool that is not known.
+    /// Default: calls that no provider knows are handed back, as [`Outcome::open_calls`](super::Outcome::open_calls).
+    pub fn tools(self, run: impl Fn(&str, &ToolCall) -> Option<ToolOutput> + Send + Sync + 'static) -> Self {
+        self.context(Tools(run))
+    }
+
+    /// The advisor.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for 0 rounds.
+    pub fn build(self) -> Result<MemoryAdvisor<M>> {
+        let (memory, options) = self.checked()?;
+        Ok(MemoryAdvisor { memory, options })
+    }
+}
+
+impl<M> MemoryAdvisorBuilder<M, dyn AsyncContextProvider> {
+    /// The same as for a [`MemoryAdvisor`]; `Offload` (feature `tokio`) makes one of a provider that blocks.
+    pub fn context(mut self, provider: impl AsyncContextProvider + 'static) -> Self {
+        self.options.context.push(Arc::new(provider));
+        self
+    }
+
+    /// Runs the caller's own tools: given the conversation id and a call, a future of the answer, or `None` for a tool that is
+    /// not known. Default: calls that no provider knows are handed back, as [`Outcome::open_calls`](super::Outcome::open_calls).
+    pub fn tools<F>(self, run: impl Fn(&str, &ToolCall) -> Option<F> + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ToolOutput> + Send + 'static,
+    {
+        self.context(Tools(move |id: &str, call: &ToolCall| -> Option<BoxFuture<'static, ToolOutput>> {
+            run(id, call).map(|answer| Box::pin(answer) as BoxFuture<'static, ToolOutput>)
+        }))
+    }
+
+    /// The advisor.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for 0 rounds.
+    pub fn build(self) -> Result<AsyncMemoryAdvisor<M>> {
+        let (memory, options) = self.checked()?;
+        Ok(AsyncMemoryAdvisor::with_options(memory, options))
+    }
+}
+
+impl<M, P: ?Sized> MemoryAdvisorBuilder<M, P> {
     pub(super) fn new(memory: M) -> Self {
         Self { memory, options: Options::default() }
     }
@@ -110,48 +183,33 @@ impl<M> MemoryAdvisorBuilder<M> {
         self
     }
 
-    /// Gives a model more than the conversation: instructions and messages go before what is recalled, and are never stored;
-    /// calls of the provider's tools are answered. Several providers come in their order. The conversation's id is the session's.
-    /// Default: none.
-    pub fn context(mut self, provider: impl ContextProvider + 'static) -> Self {
-        self.options.context.push(Arc::new(provider));
-        self
-    }
-
-    /// Runs the caller's own tools: given the conversation id and a call, the answer, or `None` for a tool that is not known.
-    /// Default: calls that no provider knows are handed back, as [`Outcome::open_calls`](super::Outcome::open_calls).
-    pub fn tools(mut self, run: impl Fn(&str, &ToolCall) -> Option<ToolOutput> + Send + Sync + 'static) -> Self {
-        self.options.tools = Some(Arc::new(run));
-        self
-    }
-
     /// What a tool call that was never answered becomes when it is sent again. Default: [`OpenCalls::Interrupt`].
     pub fn open_calls(mut self, open_calls: OpenCalls) -> Self {
-        self.options.open_calls = open_calls;
+        self.options.policy.open_calls = open_calls;
         self
     }
 
     /// What becomes of the question when the model fails. Default: [`OnFailure::Forget`].
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
-        self.options.on_failure = on_failure;
+        self.options.policy.on_failure = on_failure;
         self
     }
 
     /// What becomes of an answer that was cut off. Default: [`Interrupted::Keep`].
     pub fn interrupted(mut self, interrupted: Interrupted) -> Self {
-        self.options.interrupted = interrupted;
+        self.options.policy.interrupted = interrupted;
         self
     }
 
     /// When what is said in a turn is remembered. Default: [`Remember::Turn`].
     pub fn remember(mut self, remember: Remember) -> Self {
-        self.options.remember = remember;
+        self.options.policy.remember = remember;
         self
     }
 
     /// How often the model is asked in one turn, at the most. Default: 32.
     pub fn max_rounds(mut self, rounds: usize) -> Self {
-        self.options.max_rounds = rounds;
+        self.options.policy.max_rounds = rounds;
         self
     }
 
@@ -161,15 +219,50 @@ impl<M> MemoryAdvisorBuilder<M> {
         self
     }
 
-    /// The advisor.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for 0 rounds.
-    pub fn build(self) -> Result<MemoryAdvisor<M>> {
-        if self.options.max_rounds == 0 {
+    fn checked(self) -> Result<(M, Options<P>)> {
+        if self.options.policy.max_rounds == 0 {
             return Err(Error::InvalidOption { option: "max_rounds", reason: "it has to be at least 1" });
         }
-        Ok(MemoryAdvisor { memory: self.memory, options: self.options })
+        Ok((self.memory, self.options))
+    }
+}
+
+/// The caller's own tools, which give no context and keep nothing.
+struct Tools<F>(F);
+
+impl<F: Fn(&str, &ToolCall) -> Option<ToolOutput> + Send + Sync> ContextProvider for Tools<F> {
+    fn context(&self, _: &str) -> Result<Context> {
+        Ok(Context::default())
+    }
+
+    fn answer(&self, session_id: &str, call: &ToolCall) -> Result<Option<ToolOutput>> {
+        Ok(self.0(session_id, call))
+    }
+
+    fn clear(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<F> AsyncContextProvider for Tools<F>
+where
+    F: Fn(&str, &ToolCall) -> Option<BoxFuture<'static, ToolOutput>> + Send + Sync,
+{
+    fn context<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Context>> {
+        Box::pin(std::future::ready(Ok(Context::default())))
+    }
+
+    fn answer<'a>(&'a self, session_id: &'a str, call: &'a ToolCall) -> BoxFuture<'a, Result<Option<ToolOutput>>> {
+        let answer = self.0(session_id, call);
+        Box::pin(async move {
+            match answer {
+                Some(answer) => Ok(Some(answer.await)),
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn clear<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }

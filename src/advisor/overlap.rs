@@ -1,9 +1,18 @@
 //! How much of a transcript is stored already. Pure.
 
+use crate::error::{Error, Result};
+use crate::history::Entry;
 use crate::message::Message;
 
-/// The messages of a transcript that are not among those stored; `None` where the two have nothing in common, and should have.
-pub(super) fn new_messages(stored: &[Message], transcript: &[Message]) -> Option<Vec<Message>> {
+/// The messages of a transcript that are not stored yet, or an error where it is not a continuation of what is.
+pub(super) fn new_messages(stored: Vec<Entry>, transcript: &[Message]) -> Result<Vec<Message>> {
+    let stored: Vec<Message> = stored.into_iter().map(|entry| entry.message).collect();
+    let reason = "the transcript is not a continuation of the conversation that is stored";
+    new_of(&stored, transcript).ok_or(Error::Conflict { reason })
+}
+
+/// The same; `None` where the two have nothing in common, and should have.
+fn new_of(stored: &[Message], transcript: &[Message]) -> Option<Vec<Message>> {
     let known = new_from(&said(stored), &said(transcript))?;
 
     // System messages are not part of the overlap: a caller may change the one at the head at any time.
@@ -95,7 +104,7 @@ mod tests {
         let stored = [s1.clone(), u1.clone(), a1.clone()];
         let new = |transcript: &[&Message]| {
             let transcript: Vec<Message> = transcript.iter().map(|message| (*message).clone()).collect();
-            new_messages(&stored, &transcript).unwrap()
+            new_of(&stored, &transcript).unwrap()
         };
         assert_eq!(new(&[&s1, &u1, &a1, &u2]), std::slice::from_ref(&u2));
         assert_eq!(new(&[&u1, &a1, &u2]), std::slice::from_ref(&u2));
@@ -103,7 +112,7 @@ mod tests {
         assert_eq!(new(&[&s1, &u1, &a1, &s2, &u2]), [s2.clone(), u2.clone()]);
         assert_eq!(new(&[&s1, &u1, &a1, &s1, &u2]), std::slice::from_ref(&u2));
         let all = [s1, u1, a1, s2, u2];
-        assert_eq!(new_messages(&[], &all).unwrap(), all);
-        assert_eq!(new_messages(&all, &all).unwrap(), []);
+        assert_eq!(new_of(&[], &all).unwrap(), all);
+        assert_eq!(new_of(&all, &all).unwrap(), []);
     }
 }

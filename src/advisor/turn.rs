@@ -1,8 +1,11 @@
-//! What a turn is made of, and what of it is remembered. Pure: who asks the model and who keeps the messages is another matter.
+//! What a turn is made of, what comes next in it, and what of it is remembered. Pure: who asks the model, answers its calls and
+//! keeps the messages is another matter.
+
+use std::collections::VecDeque;
 
 use super::model::{ModelRequest, Outcome, Reply};
-use super::options::Options;
-use crate::context::Context;
+use super::options::{Interrupted, OnFailure, Policy, Remember};
+use crate::context::{Context, ToolOutput};
 use crate::message::turns::says_nothing;
 use crate::message::{Message, Role, ToolCall};
 use crate::window::model_ready;
@@ -15,6 +18,7 @@ pub const INTERRUPTED: &str = "chat_memory.interrupted";
 /// A turn under way.
 #[derive(Debug)]
 pub(super) struct Turn {
+    policy: Policy,
     context: Vec<Context>,
     /// What was recalled.
     view: Vec<Message>,
@@ -22,37 +26,99 @@ pub(super) struct Turn {
     said: Vec<Message>,
     /// How much of that is remembered already.
     remembered: usize,
-    /// The calls of the last reply that nobody has answered yet.
+    /// How often the model was asked.
+    pub(super) rounds: usize,
+    stage: Stage,
+    answer: Option<Message>,
     open_calls: Vec<ToolCall>,
     is_interrupted: bool,
-    /// Whether the model answered this before: then there is nothing to ask.
-    pub(super) is_answered: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The model is asked next.
+    Asking,
+    /// These calls are to be answered.
+    Answering(VecDeque<ToolCall>),
+    Over,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Ask the model; then [`Turn::replied`] or [`Turn::failed`].
+    Ask(ModelRequest),
+    /// Answer a call, if somebody knows the tool; then [`Turn::answered`].
+    Answer(ToolCall),
+    /// Remember [`Turn::to_remember`]; then [`Turn::remembered`].
+    Remember,
+    /// The model was asked as often as it may be.
+    TooManyRounds,
+    End,
 }
 
 impl Turn {
     /// Begins with what was recalled and what the caller says now. What the newest turn holds already is not said again.
-    pub(super) fn new(context: Vec<Context>, view: Vec<Message>, input: &[Message]) -> Self {
+    pub(super) fn new(policy: Policy, context: Vec<Context>, view: Vec<Message>, input: Vec<Message>) -> Self {
         let newest = view.iter().rposition(|message| message.role() == Role::User).unwrap_or_default();
         let newest = view.get(newest..).unwrap_or_default();
-        let answered = newest.last().is_some_and(|last| is_answer(last) && last.tool_calls().next().is_none());
-        let is_new = |message: &&Message| !newest.iter().any(|known| is_the_same(known, message, answered));
-        let is_retry = !input.is_empty() && !input.iter().any(|message| is_new(&message));
-        let said = input.iter().filter(is_new).cloned().collect();
+        let answer = newest.last().filter(|last| is_answer(last) && last.tool_calls().next().is_none());
+        let is_new = |message: &Message| !newest.iter().any(|known| is_the_same(known, message, answer.is_some()));
+        let is_retry = !input.is_empty() && !input.iter().any(is_new);
+        let answer = answer.filter(|_| is_retry).cloned();
+        let said = input.iter().filter(|message| is_new(message)).cloned().collect();
         Self {
+            policy,
             context,
-            view,
             said,
             remembered: 0,
+            rounds: 0,
+            // What was answered before is not asked again.
+            stage: if answer.is_some() { Stage::Over } else { Stage::Asking },
+            answer,
             open_calls: Vec::new(),
             is_interrupted: false,
-            is_answered: is_retry && answered,
+            view,
         }
     }
 
+    pub(super) fn next(&mut self) -> Next {
+        if self.is_due() {
+            return Next::Remember;
+        }
+        if let Stage::Answering(calls) = &mut self.stage {
+            if let Some(call) = calls.pop_front() {
+                return Next::Answer(call);
+            }
+            self.stage = if self.open_calls.is_empty() { Stage::Asking } else { Stage::Over };
+            return self.next();
+        }
+        match self.stage {
+            Stage::Asking if self.rounds == self.policy.max_rounds => {
+                self.stage = Stage::Over;
+                if self.is_due() { Next::Remember } else { Next::TooManyRounds }
+            }
+            Stage::Asking => {
+                self.rounds += 1;
+                Next::Ask(self.request())
+            }
+            Stage::Answering(_) | Stage::Over => Next::End,
+        }
+    }
+
+    /// Whether something is to be remembered before anything else is done.
+    fn is_due(&self) -> bool {
+        let is_time = match self.policy.remember {
+            Remember::Turn => matches!(self.stage, Stage::Over),
+            Remember::Step => self.rounds > 0,
+        };
+        is_time && !self.to_remember().is_empty()
+    }
+
     /// What to send to the model now.
-    pub(super) fn request(&self, options: &Options) -> ModelRequest {
+    fn request(&self) -> ModelRequest {
         let conversation = [&self.view[..], &self.said].concat();
-        let mut conversation = model_ready(&conversation, options.open_calls).into_iter().peekable();
+        let mut conversation = model_ready(&conversation, self.policy.open_calls).into_iter().peekable();
 
         // System messages stay in front, and the providers' messages come before what was said.
         let instructions = self.context.iter().map(|context| context.instructions.as_str());
@@ -69,26 +135,53 @@ impl Turn {
     pub(super) fn replied(&mut self, reply: Reply) {
         let Reply { messages, is_interrupted } = reply;
         let mut messages: Vec<Message> = messages.into_iter().filter(|message| !says_nothing(message)).collect();
-        if is_interrupted && let Some(last) = messages.pop() {
-            messages.push(last.with_metadata(INTERRUPTED, true));
-        }
+        self.answer = messages.iter().rfind(|message| is_answer(message)).cloned();
         self.is_interrupted = is_interrupted;
-        // Calls that are cut off are not run.
-        self.open_calls = if is_interrupted { Vec::new() } else { open_calls(&messages) };
+        if is_interrupted {
+            if self.policy.interrupted == Interrupted::Forget || messages.is_empty() {
+                return self.failed();
+            }
+            // Calls that are cut off are not run.
+            self.stage = Stage::Over;
+            let last = messages.pop().map(|last| last.with_metadata(INTERRUPTED, true));
+            messages.extend(last);
+        } else {
+            self.open_calls = open_calls(&messages);
+            self.stage = match self.open_calls.is_empty() {
+                true => Stage::Over,
+                false => Stage::Answering(self.open_calls.iter().cloned().collect()),
+            };
+        }
         self.said.extend(messages);
     }
 
-    pub(super) fn open_calls(&self) -> &[ToolCall] {
-        &self.open_calls
+    /// The model failed, or said nothing that is to be remembered: the question is kept or not.
+    pub(super) fn failed(&mut self) {
+        self.stage = Stage::Over;
+        match self.policy.on_failure {
+            OnFailure::Forget => self.said.truncate(self.remembered),
+            OnFailure::Keep => {
+                let new = self.said.iter_mut().skip(self.remembered);
+                for message in new.filter(|message| message.role() == Role::User) {
+                    *message = message.clone().with_metadata(UNANSWERED, true);
+                }
+            }
+        }
     }
 
-    /// Takes the answer to an open call.
-    pub(super) fn answered(&mut self, answer: Message) {
-        self.open_calls.retain(|call| answer.tool_results().all(|result| result.call_id != call.id));
-        self.said.push(answer);
+    /// Takes the answer to a call, or that nobody knows the tool.
+    pub(super) fn answered(&mut self, call: &ToolCall, output: Option<ToolOutput>) {
+        if let Some(output) = output {
+            self.open_calls.retain(|open| open.id != call.id);
+            self.said.push(output.into_message(call));
+        }
     }
 
-    /// What is to be remembered now; to be confirmed by [`remembered`](Self::remembered).
+    /// A call could not be answered: it stays open, and the turn ends.
+    pub(super) fn give_up(&mut self) {
+        self.stage = Stage::Over;
+    }
+
     pub(super) fn to_remember(&self) -> &[Message] {
         self.said.get(self.remembered..).unwrap_or_default()
     }
@@ -97,29 +190,9 @@ impl Turn {
         self.remembered = self.said.len();
     }
 
-    /// Marks the question, where it is not remembered yet.
-    pub(super) fn mark_unanswered(&mut self) {
-        let new = self.said.iter_mut().skip(self.remembered);
-        for message in new.filter(|message| message.role() == Role::User) {
-            *message = message.clone().with_metadata(UNANSWERED, true);
-        }
-    }
-
-    /// Ends with a reply that is not remembered.
-    pub(super) fn cut_off(mut self, reply: Reply) -> Outcome {
-        self.said.truncate(self.remembered);
-        let answer = reply.messages.into_iter().rfind(is_answer);
-        Outcome { messages: self.said, answer, open_calls: Vec::new(), is_interrupted: true }
-    }
-
     pub(super) fn into_outcome(self) -> Outcome {
-        let all = if self.is_answered { &self.view } else { &self.said };
-        Outcome {
-            answer: all.iter().rfind(|message| is_answer(message)).cloned(),
-            open_calls: self.open_calls,
-            is_interrupted: self.is_interrupted,
-            messages: self.said,
-        }
+        let Self { said: messages, answer, open_calls, is_interrupted, .. } = self;
+        Outcome { messages, answer, open_calls, is_interrupted }
     }
 }
 
@@ -137,11 +210,11 @@ fn is_answer(message: &Message) -> bool {
 }
 
 /// Whether a message is the one that is known: by its id; one without, if it was kept and waits for its answer.
-fn is_the_same(known: &Message, message: &Message, answered: bool) -> bool {
+fn is_the_same(known: &Message, message: &Message, is_answered: bool) -> bool {
     match (known.id(), message.id()) {
         (Some(known), Some(id)) => known == id,
         _ => {
-            let is_waiting = !answered && known.metadata().get(UNANSWERED).is_some();
+            let is_waiting = !is_answered && known.metadata().get(UNANSWERED).is_some();
             is_waiting && known.role() == message.role() && known.content() == message.content()
         }
     }

@@ -92,6 +92,7 @@ impl Reader<'_> {
             if entries.len() == range.count() || frame.header.first_seq >= bounds.end {
                 return Ok(ControlFlow::Break(()));
             }
+            self.check_kind(&frame)?;
             if frame.header.next_seq() > bounds.start
                 && let Some(records) = self.records(&frame)?
             {
@@ -114,6 +115,7 @@ impl Reader<'_> {
             if entries.len() == range.count() || frame.header.next_seq() <= bounds.start {
                 break;
             }
+            self.check_kind(&frame)?;
             if frame.header.first_seq < bounds.end
                 && let Some(records) = self.records(&frame)?
             {
@@ -223,6 +225,11 @@ impl Reader<'_> {
     pub(super) fn records<'f>(&self, frame: &Frame<'f>) -> Seen<Option<Records<'f>>> {
         records(frame, self.names).map_err(Trouble::Error)?.transpose().map_err(Trouble::from)
     }
+
+    /// Also for a frame whose messages are not asked for: one of a kind that is not known may change what the others mean.
+    fn check_kind(&self, frame: &Frame<'_>) -> Seen<()> {
+        has_messages(frame, self.names).map(drop).map_err(Trouble::Error)
+    }
 }
 
 pub(super) fn is_user(role: Role) -> bool {
@@ -234,12 +241,18 @@ pub(super) fn records<'f>(
     frame: &Frame<'f>,
     names: &Names,
 ) -> Result<Option<std::result::Result<Records<'f>, DecodeError>>> {
-    let FrameHeader { kind, codec, count, offset, .. } = frame.header;
+    let has_messages = has_messages(frame, names)?;
+    Ok(has_messages.then(|| Records::find(frame.payload, frame.header.count)))
+}
+
+/// Whether the payload is messages; not for a kind that may be skipped.
+fn has_messages(frame: &Frame<'_>, names: &Names) -> Result<bool> {
+    let FrameHeader { kind, codec, offset, .. } = frame.header;
     let unsupported = |feature: String| Error::UnsupportedVersion { path: names.data().to_owned(), offset, feature };
     match (kind, codec) {
-        (FrameHeader::MESSAGES, FrameHeader::RECORDS_V1) => Ok(Some(Records::find(frame.payload, count))),
+        (FrameHeader::MESSAGES, FrameHeader::RECORDS_V1) => Ok(true),
         (FrameHeader::MESSAGES, codec) => Err(unsupported(format!("codec {codec}"))),
-        (FrameHeader::SKIPPABLE.., _) => Ok(None),
+        (FrameHeader::SKIPPABLE.., _) => Ok(false),
         (kind, _) => Err(unsupported(format!("a frame of kind {kind}"))),
     }
 }

@@ -82,6 +82,7 @@ mod tests {
         let count = |message: &Message| TokenEstimate.count(message) - 4;
         let empty = Media::bytes("image/png", []);
         assert_eq!(count(&Message::user("").with_media(empty.clone())), 0);
+        assert_eq!(count(&Message::user("").with_media(Media::bytes("image/png", [1]))), 1_000);
         assert_eq!(count(&Message::user("").with_name("four")), 1);
         assert_eq!(count(&Message::assistant("").with_tool_call("c1", "look", "{\"a\":1}")), 1 + 1 + 2);
         assert_eq!(count(&Message::assistant("").with_content(crate::Reasoning::new("12345678"))), 2);

@@ -476,3 +476,35 @@ fn a_key_that_the_parser_keeps_to_itself_is_a_key() {
         assert_eq!(openai::write(&openai::read(&theirs).unwrap().messages).objects, [theirs]);
     }
 }
+
+/// A kind that is not known may change what the frames before it mean, so nothing is read past it, wherever a range begins.
+#[test]
+fn no_range_is_read_past_a_frame_of_a_kind_that_is_not_known() {
+    use chat_memory::{ChatHistory, Error, HistoryRange};
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    for text in ["one", "two", "three"] {
+        memory.add(ID, &[Message::user(text)]).unwrap();
+    }
+    let path = memory.path(ID);
+    let bytes = fs::read(&path).unwrap();
+    let len = (bytes.len() - HEADER - 4) / 3; // `three` is two bytes longer than the others
+    let (epoch, third) = (bytes[16..24].to_vec(), HEADER + 2 * (bytes.len() - HEADER - 2) / 3);
+    assert!(len > 84 && bytes[third..].starts_with(b"\xf5CMf"));
+    // Without messages, and with a number that lies before every range.
+    let mut harmed = bytes[..third].to_vec();
+    harmed.extend(frame(b"", &epoch, third as u64, 2, 0, 2));
+    harmed[third + 32..third + 40].fill(0);
+    let header = masked(crc32c::crc32c(&harmed[third..third + 68]));
+    harmed[third + 68..third + 72].copy_from_slice(&header.to_le_bytes());
+    let mut both = header.to_le_bytes().to_vec();
+    both.extend(crc32c::crc32c(b"").to_le_bytes());
+    harmed[third + 72..third + 76].copy_from_slice(&masked(crc32c::crc32c(&both)).to_le_bytes());
+    fs::write(&path, &harmed).unwrap();
+    let memory = quick(directory.path());
+    let refused = |found: chat_memory::Result<usize>| matches!(found, Err(Error::UnsupportedVersion { .. }));
+    assert!(refused(memory.get(ID).map(|found| found.len())));
+    for range in [HistoryRange::all(), HistoryRange::last(2), HistoryRange::all().from(1)] {
+        assert!(refused(memory.history(ID, range).map(|found| found.len())));
+    }
+}

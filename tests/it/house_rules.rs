@@ -64,8 +64,8 @@ const FLOORS: [&[&str]; 7] = [
     &["error", "message"],
     &["log", "disk", "window", "context"],
     &["memory", "history"],
-    &["in_memory", "file", "file_memory"],
-    &["transcript", "advisor"],
+    &["in_memory", "file", "file_memory", "async_memory"],
+    &["transcript", "advisor", "bridge"],
     &["conformance"],
     &["fuzzing"],
 ];

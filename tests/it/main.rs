@@ -11,6 +11,8 @@
 
 mod advisor;
 mod at_work;
+#[cfg(feature = "tokio")]
+mod bridges;
 mod conformance;
 mod conversations;
 mod crashes;
