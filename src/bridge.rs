@@ -29,29 +29,27 @@ use crate::window::Window;
 /// # chat_memory::Result::Ok(()) }).unwrap();
 /// ```
 #[derive(Debug)]
-pub struct Offload<M: ?Sized>(Arc<M>);
+pub struct Offload<M>(Arc<M>);
 
 impl<M> Offload<M> {
-    /// Wraps a store, or an `Arc` of one that is used elsewhere too.
-    pub fn new(inner: impl Into<Arc<M>>) -> Self {
-        Self(inner.into())
+    /// Wraps a store; an `Arc` of one that is used elsewhere too is a store as well.
+    pub fn new(inner: M) -> Self {
+        Self(Arc::new(inner))
     }
-}
 
-impl<M: ?Sized> Offload<M> {
     /// What was wrapped.
-    pub fn inner(&self) -> &Arc<M> {
+    pub fn inner(&self) -> &M {
         &self.0
     }
 }
 
-impl<M: ?Sized> Clone for Offload<M> {
+impl<M> Clone for Offload<M> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<M: ?Sized + Send + Sync + 'static> Offload<M> {
+impl<M: Send + Sync + 'static> Offload<M> {
     /// Begins when it is polled first, and then runs to its end.
     fn run<'a, T: Send + 'static>(
         &self,
@@ -69,7 +67,7 @@ impl<M: ?Sized + Send + Sync + 'static> Offload<M> {
     }
 }
 
-impl<M: ChatMemory + ?Sized + 'static> AsyncChatMemory for Offload<M> {
+impl<M: ChatMemory + 'static> AsyncChatMemory for Offload<M> {
     fn add<'a>(&'a self, conversation_id: &'a str, messages: Vec<Message>) -> BoxFuture<'a, Result<()>> {
         let id = conversation_id.to_owned();
         self.run(move |memory| memory.add(&id, &messages))
@@ -86,7 +84,7 @@ impl<M: ChatMemory + ?Sized + 'static> AsyncChatMemory for Offload<M> {
     }
 }
 
-impl<M: ChatHistory + ?Sized + 'static> AsyncChatHistory for Offload<M> {
+impl<M: ChatHistory + 'static> AsyncChatHistory for Offload<M> {
     fn append<'a>(&'a self, conversation_id: &'a str, messages: Vec<Message>) -> BoxFuture<'a, Result<Appended>> {
         let id = conversation_id.to_owned();
         self.run(move |memory| memory.append(&id, &messages))
@@ -118,7 +116,7 @@ impl<M: ChatHistory + ?Sized + 'static> AsyncChatHistory for Offload<M> {
     }
 }
 
-impl<P: ContextProvider + ?Sized + 'static> AsyncContextProvider for Offload<P> {
+impl<P: ContextProvider + 'static> AsyncContextProvider for Offload<P> {
     fn context<'a>(&'a self, session_id: &'a str) -> BoxFuture<'a, Result<Context>> {
         let id = session_id.to_owned();
         self.run(move |provider| provider.context(&id))

@@ -40,6 +40,8 @@ enum Stage {
     Asking,
     /// These calls are to be answered.
     Answering(VecDeque<ToolCall>),
+    /// The model may not be asked any more.
+    Exhausted,
     Over,
 }
 
@@ -86,30 +88,31 @@ impl Turn {
         if self.is_due() {
             return Next::Remember;
         }
-        if let Stage::Answering(calls) = &mut self.stage {
-            if let Some(call) = calls.pop_front() {
-                return Next::Answer(call);
-            }
-            self.stage = if self.open_calls.is_empty() { Stage::Asking } else { Stage::Over };
-            return self.next();
-        }
-        match self.stage {
-            Stage::Asking if self.rounds == self.policy.max_rounds => {
-                self.stage = Stage::Over;
-                if self.is_due() { Next::Remember } else { Next::TooManyRounds }
+        match &mut self.stage {
+            Stage::Answering(calls) => {
+                if let Some(call) = calls.pop_front() {
+                    return Next::Answer(call);
+                }
+                self.stage = match self.open_calls.is_empty() {
+                    true if self.rounds == self.policy.max_rounds => Stage::Exhausted,
+                    true => Stage::Asking,
+                    false => Stage::Over,
+                };
+                self.next()
             }
             Stage::Asking => {
                 self.rounds += 1;
                 Next::Ask(self.request())
             }
-            Stage::Answering(_) | Stage::Over => Next::End,
+            Stage::Exhausted => Next::TooManyRounds,
+            Stage::Over => Next::End,
         }
     }
 
     /// Whether something is to be remembered before anything else is done.
     fn is_due(&self) -> bool {
         let is_time = match self.policy.remember {
-            Remember::Turn => matches!(self.stage, Stage::Over),
+            Remember::Turn => matches!(self.stage, Stage::Over | Stage::Exhausted),
             Remember::Step => self.rounds > 0,
         };
         is_time && !self.to_remember().is_empty()

@@ -112,10 +112,13 @@ impl Reader<'_> {
         let mut entries = Vec::new();
         let mut frames = Backwards::new(self, last.end(), ending);
         while let Some(frame) = frames.step()? {
-            if entries.len() == range.count() || frame.header.next_seq() <= bounds.start {
+            if entries.len() == range.count() {
                 break;
             }
             self.check_kind(&frame)?;
+            if frame.header.next_seq() <= bounds.start {
+                break;
+            }
             if frame.header.first_seq < bounds.end
                 && let Some(records) = self.records(&frame)?
             {
