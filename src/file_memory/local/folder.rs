@@ -88,11 +88,14 @@ impl Folder {
         }
     }
 
-    /// Opens or creates a file of our own, to read and write.
+    /// Opens or creates a file of our own, to read and write in place: so it may not be a second name of a file elsewhere.
     pub(super) fn open_own(&self, name: &str) -> Result<File> {
         let mut options = system::direct_options();
         options.read(true).write(true).create(true);
-        let opened = self.dir.open_with(name, &options).and_then(regular);
+        let opened = self.dir.open_with(name, &options).and_then(|file| match file.metadata()?.nlink() {
+            0 | 1 => regular(file),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a second name")),
+        });
         opened.map_err(|error| self.failed("open", name, error))
     }
 
