@@ -267,6 +267,12 @@ fn a_huge_file_is_no_panic() {
     let found = search(&files, "needle", None);
     assert_eq!(found[1], json!("Not searched, because binary or too large: 'huge.md'"));
     assert_eq!(entries(&files).len(), 2);
+    // Nor is it read to find that it is there.
+    let create = json!({ "command": "create", "path": "/memories/huge.md", "file_text": "" });
+    assert!(crate::file_memory::refused(&files, "memory", create).contains("already exists"));
+    // A state file of that size is no record, whatever it says.
+    fs::File::options().write(true).open(folder.join(".notebook")).unwrap().set_len(8 << 40).unwrap();
+    assert_eq!(entries(&files).len(), 2);
 }
 
 #[test]

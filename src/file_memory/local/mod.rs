@@ -96,7 +96,7 @@ impl FileStore for LocalFileStore {
             Precondition::Unchanged(_) => Missing::Leave,
             Precondition::None | Precondition::Absent => {
                 // What can be refused without looking makes no folder.
-                save.check(|| Ok(None), 0, 0)?;
+                save.check(false, || Ok(None), 0, 0)?;
                 Missing::Create
             }
         };
@@ -107,7 +107,12 @@ impl FileStore for LocalFileStore {
                 None => Ok(None),
             };
             let (files, bytes) = there.as_ref().map_or((0, 0), |file| (1, file.size));
-            save.check(version, contents.len() as u64 - files, contents.bytes().saturating_sub(bytes))?;
+            save.check(
+                there.is_some(),
+                version,
+                contents.len() as u64 - files,
+                contents.bytes().saturating_sub(bytes),
+            )?;
             let name = there.as_ref().map_or(save.name, |file| &file.name);
             let on_disk = there.as_ref().map_or(save.name.as_str(), |file| &file.on_disk);
             let mut changes = Changes::new();
@@ -117,7 +122,7 @@ impl FileStore for LocalFileStore {
         })?;
         match saved {
             Some(()) => Ok(Version::of(save.content)),
-            None => save.check(|| Ok(None), 0, 0).map(|()| Version::of(save.content)),
+            None => save.check(false, || Ok(None), 0, 0).map(|()| Version::of(save.content)),
         }
     }
 
