@@ -132,6 +132,17 @@ impl Folder {
         modified.map(cap_std::time::SystemTime::into_std).map_err(|error| self.failed("look at", "", error))
     }
 
+    /// All names that are text and not hidden.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let failed = |error| self.failed("list", "", error);
+        let mut names = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
+        }
+        names.retain(|name| !name.starts_with('.'));
+        Ok(names)
+    }
+
     /// All names that are text, and what they belong to.
     pub(super) fn scan(&self) -> Result<Vec<(String, Status)>> {
         let mut found = Vec::new();

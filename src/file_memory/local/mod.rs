@@ -17,7 +17,7 @@ pub use folder::{Change, Watch};
 use contents::{Contents, Look};
 use folder::Folder;
 use intent::Changes;
-use session::{Missing, NOT_A_FILE, Session};
+use session::{Missing, Session};
 use slots::Slots;
 
 use super::name::{FileName, FolderName};
@@ -101,7 +101,7 @@ impl FileStore for LocalFileStore {
             }
         };
         let saved = self.enter(folder, missing, |session, contents| {
-            let there = contents.find(save.name).cloned();
+            let there = session.find(contents, save.name)?;
             let version = || match &there {
                 Some(file) => Ok(session.folder.read(&file.on_disk, u64::MAX)?.map(|content| Version::of(&content))),
                 None => Ok(None),
@@ -128,7 +128,7 @@ impl FileStore for LocalFileStore {
 
     fn read(&self, folder: &FolderName, name: &FileName, max_bytes: u64) -> Result<Option<StoredFile>> {
         let read = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(name) else { return is_no_file(session, name).map(|()| None) };
+            let Some(file) = session.find(contents, name)? else { return Ok(None) };
             session.folder.read(&file.on_disk, max_bytes)
         })?;
         let Some(content) = read.flatten() else { return Ok(None) };
@@ -141,7 +141,7 @@ impl FileStore for LocalFileStore {
 
     fn delete(&self, folder: &FolderName, name: &FileName) -> Result<bool> {
         let deleted = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(name).cloned() else { return is_no_file(session, name).map(|()| false) };
+            let Some(file) = session.find(contents, name)? else { return Ok(false) };
             let mut changes = Changes::from([(file.on_disk, None)]);
             forget_description(contents, &file.name, &mut changes);
             session.commit(contents, &changes)?;
@@ -152,8 +152,8 @@ impl FileStore for LocalFileStore {
 
     fn rename(&self, folder: &FolderName, from: &FileName, to: &FileName) -> Result<bool> {
         let renamed = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(from).cloned() else { return is_no_file(session, from).map(|()| false) };
-            if contents.find(to).is_some() {
+            let Some(file) = session.find(contents, from)? else { return Ok(false) };
+            if session.find(contents, to)?.is_some() {
                 return Err(Error::Conflict { reason: "a file of that name is there" });
             }
             let Some(content) = session.folder.read(&file.on_disk, u64::MAX)? else { return Ok(false) };
@@ -172,6 +172,7 @@ impl FileStore for LocalFileStore {
 
     fn list(&self, folder: &FolderName) -> Result<Vec<FileEntry>> {
         let files = self.enter(folder, Missing::Leave, |session, contents| {
+            contents.make_certain(&session.folder)?;
             let names: Vec<FileName> = contents.files().map(|file| file.name.clone()).collect();
             session.entries(contents, &names, Look::OnDisk)
         })?;
@@ -180,6 +181,7 @@ impl FileStore for LocalFileStore {
 
     fn recent(&self, folder: &FolderName, limit: usize) -> Result<(Vec<FileEntry>, usize)> {
         let recent = self.enter(folder, Missing::Leave, |session, contents| {
+            contents.make_certain(&session.folder)?;
             Ok((session.recent(contents, limit, Look::OnDisk)?, contents.len()))
         })?;
         Ok(recent.unwrap_or_default())
@@ -254,11 +256,6 @@ fn forget_description(contents: &Contents, name: &FileName, changes: &mut Change
 
 fn is_deleted(contents: &Contents, name: &FileName, changes: &Changes<'_>) -> bool {
     contents.find(name).is_some_and(|file| changes.get(&file.on_disk) == Some(&None))
-}
-
-/// Nothing has the name, or an error.
-fn is_no_file(session: &Session, name: &FileName) -> Result<()> {
-    if session.folder.status(name.as_str())?.is_some() { Err(NOT_A_FILE) } else { Ok(()) }
 }
 
 /// A name that nothing has had before.
