@@ -66,7 +66,8 @@ impl FileStore for InMemoryFileStore {
         let there = files.get(&key).cloned();
         let others = files.iter().filter(|(other, _)| **other != key);
         let (count, bytes) = others.fold((0, 0), |(count, bytes), (_, file)| (count + 1, bytes + file.content.len()));
-        save.check(|| Ok(there.as_ref().map(|file| Version::of(&file.content))), count, bytes as u64)?;
+        let version = || Ok(there.as_ref().map(|file| Version::of(&file.content)));
+        save.check(there.is_some(), version, count, bytes as u64)?;
         let (name, before) = match there {
             Some(file) => (file.name, file.description),
             None => (save.name.clone(), None),

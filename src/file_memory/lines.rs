@@ -6,6 +6,12 @@ pub(crate) fn lines(text: &str) -> Lines<'_> {
     Lines { rest: text }
 }
 
+/// The byte order mark that a text begins with, or nothing, and the rest. It is no part of the first line.
+pub(crate) fn split_mark(text: &str) -> (&str, &str) {
+    let rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.split_at(text.len() - rest.len())
+}
+
 /// A line and what ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 
-use super::lines::lines;
+use super::lines::{lines, split_mark};
 use super::name::FileName;
 
 const MAX_PATTERN_BYTES: usize = 1 << 10;
@@ -115,7 +115,7 @@ impl Findings {
     /// Searches one file.
     pub(crate) fn look_into(&mut self, pattern: &LinePattern, name: &FileName, content: &[u8]) {
         let Ok(text) = std::str::from_utf8(content) else { return self.skip(name) };
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (_, text) = split_mark(text);
         if self.files.len() >= MAX_FILES || self.bytes >= MAX_RESULT_BYTES {
             self.more_files += usize::from(lines(text).any(|line| pattern.0.is_match(line.text)));
         } else if let Some(found) = self.find(pattern, name, text) {

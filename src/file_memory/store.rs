@@ -156,16 +156,15 @@ impl<'a> Save<'a> {
         }
     }
 
-    /// Whether it may be done, given the version of the file that is there, if one is, and how much is in the other files.
+    /// Whether it may be done, given the file that is there, if one is, and how much is in the others.
     pub(crate) fn check(
         &self,
-        there: impl FnOnce() -> Result<Option<Version>>,
+        is_there: bool,
+        version: impl FnOnce() -> Result<Option<Version>>,
         other_files: u64,
         other_bytes: u64,
     ) -> Result<()> {
-        if self.precondition != Precondition::None {
-            self.precondition.check(there()?)?;
-        }
+        self.precondition.check(is_there, version)?;
         let (size, limit) = (self.description.text().map_or(0, str::len) as u64, MAX_DESCRIPTION_BYTES as u64);
         if size > limit {
             return Err(Error::TooLarge { what: "the size of the description in bytes", size, limit });
@@ -229,11 +228,11 @@ pub enum Precondition {
 }
 
 impl Precondition {
-    /// Whether it holds for the file that is there, if one is.
-    fn check(&self, there: Option<Version>) -> Result<()> {
+    /// Whether it holds for the file that is there, if one is. Its version is asked for only where it matters.
+    fn check(&self, is_there: bool, version: impl FnOnce() -> Result<Option<Version>>) -> Result<()> {
         match self {
-            Precondition::Absent if there.is_some() => Err(Error::Conflict { reason: "a file of that name is there" }),
-            Precondition::Unchanged(version) if there != Some(*version) => {
+            Precondition::Absent if is_there => Err(Error::Conflict { reason: "a file of that name is there" }),
+            Precondition::Unchanged(expected) if version()? != Some(*expected) => {
                 Err(Error::Conflict { reason: "the file has changed since it was read" })
             }
             _ => Ok(()),

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use chat_memory::{FileMemory, LocalFileStore};
+use chat_memory::{Change, FileMemory, LocalFileStore, Watch};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
-use crate::file_memory::{S, call, done, entries, list, local, names, on_disk, read, save, search, tree};
+use crate::file_memory::{S, call, done, entries, list, local, names, on_disk, read, refused, save, search, tree};
 
 /// A root with a copy of the folder that the original wrote, and a notebook whose sessions have that folder.
 fn original() -> (TempDir, FileMemory, PathBuf) {
@@ -119,6 +120,43 @@ fn edits_by_hand_are_seen_while_it_runs_and_behind_a_restart() {
     let files = local(&directory.path().join("file-memory"));
     assert_eq!(entries(&files), ["- **b.md**", "- **c.md**: edited in place"]);
     assert!(!index().contains("payroll"));
+}
+
+/// The folder's own time tells nothing then: the save changes it too.
+#[test]
+fn a_file_that_comes_by_hand_while_another_is_saved_is_seen() {
+    let directory = tempdir().unwrap();
+    let folder = directory.path().join(chat_memory::FolderName::of_session(S).as_str());
+    let by_hand = Arc::new(Mutex::new(None));
+    let next = Arc::clone(&by_hand);
+    let watch: Watch = Arc::new(move |_, change| match change {
+        Change::Rename { .. } => next.lock().unwrap().take().map_or(Ok(()), |path: PathBuf| fs::write(path, "by hand")),
+        _ => Ok(()),
+    });
+    let files = FileMemory::new(LocalFileStore::open_watched(directory.path(), Some(watch)).unwrap());
+    save(&files, "a.md", "a", None);
+    let save_beside = |name: &str| {
+        *by_hand.lock().unwrap() = Some(folder.join(name));
+        save(&files, "a.md", "a", None);
+        assert!(folder.join(name).exists());
+    };
+    save_beside("b.md");
+    assert_eq!(read(&files, "b.md"), "by hand");
+    save_beside("c.md");
+    assert_eq!(names(&list(&files)), ["a.md", "b.md", "c.md"]);
+    save_beside("d.md");
+    assert_eq!(entries(&files).len(), 4);
+    save_beside("e.md");
+    let create = json!({ "command": "create", "path": "/memories/e.md", "file_text": "x" });
+    assert!(refused(&files, "memory", create).contains("already exists"));
+    save_beside("f.md");
+    let rename = json!({ "command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/f.md" });
+    assert!(refused(&files, "memory", rename).contains("already exists"));
+    save_beside("g.md");
+    done(&files, "FileMemory_DeleteFile", json!({ "fileName": "g.md" }));
+    // Written into, a file is as large as it is now.
+    fs::write(folder.join("a.md"), "longer").unwrap();
+    assert_eq!(files.list(S).unwrap()[0].size, 6);
 }
 
 #[test]
@@ -262,10 +300,16 @@ fn a_huge_file_is_no_panic() {
     if huge.set_len(8 << 40).is_err() {
         return crate::support::skip("the file system has no files of 8 TiB");
     }
-    let text = crate::file_memory::refused(&files, "FileMemory_ReadFile", json!({ "fileName": "huge.md" }));
+    let text = refused(&files, "FileMemory_ReadFile", json!({ "fileName": "huge.md" }));
     assert!(text.contains("too large"), "{text}");
     let found = search(&files, "needle", None);
     assert_eq!(found[1], json!("Not searched, because binary or too large: 'huge.md'"));
+    assert_eq!(entries(&files).len(), 2);
+    // Nor is it read to find that it is there.
+    let create = json!({ "command": "create", "path": "/memories/huge.md", "file_text": "" });
+    assert!(refused(&files, "memory", create).contains("already exists"));
+    // A state file of that size is no record, whatever it says.
+    fs::File::options().write(true).open(folder.join(".notebook")).unwrap().set_len(8 << 40).unwrap();
     assert_eq!(entries(&files).len(), 2);
 }
 

@@ -206,6 +206,24 @@ fn a_link_in_the_place_of_a_folder_is_refused() {
 }
 
 #[cfg(unix)]
+/// The state file is written in place, so with a second name it would be a way out of the folder.
+#[test]
+fn a_state_file_that_has_another_name_too_is_refused() {
+    let (directory, files, folder) = on_disk();
+    save(&files, "a.md", "a", None);
+    let outside = directory.path().join("outside");
+    fs::write(&outside, "precious").unwrap();
+    fs::remove_file(folder.join(".notebook")).unwrap();
+    fs::hard_link(&outside, folder.join(".notebook")).unwrap();
+    for files in [&files, &local(folder.parent().unwrap())] {
+        assert!(matches!(files.save(S, "a.md", b"b", None), Err(Error::Io { .. })));
+        assert!(matches!(files.list(S), Err(Error::Io { .. })));
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "precious");
+    fs::remove_file(&outside).unwrap();
+    assert_eq!(read(&files, "a.md"), "a");
+}
+
 #[test]
 fn a_pipe_does_not_make_a_call_wait() {
     let (_directory, files, folder) = on_disk();

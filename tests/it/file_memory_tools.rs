@@ -494,3 +494,30 @@ fn no_json_leads_out_of_the_folder() {
     assert_eq!(reopened.context(S).unwrap(), files.context(S).unwrap());
     assert!(!files.list(S).unwrap().is_empty());
 }
+
+/// What a search finds in the first line is what an edit of the first line expects, and the mark stays where it is.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    on_both(|files| {
+        save(files, "a.md", "\u{feff}one\r\ntwo\r\n", None);
+        let shown = done(files, "file_memory_read_lines", json!({ "fileName": "a.md", "startLine": 1, "endLine": 1 }));
+        assert_eq!(shown, "     1\tone");
+        let edits = json!([{ "line_number": 1, "new_line": "1", "expected_line": "one" }]);
+        done(files, "file_memory_replace_lines", json!({ "fileName": "a.md", "edits": edits }));
+        let top = json!({ "command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": "0" });
+        done(files, "memory", top);
+        assert_eq!(read(files, "a.md"), "\u{feff}0\r\n1\r\ntwo\r\n");
+    });
+}
+
+/// A few calls could multiply a text beyond any memory.
+#[test]
+fn replacing_makes_no_text_that_is_too_large_to_be_read() {
+    on_both(|files| {
+        save(files, "a.md", &"a".repeat(100_000), None);
+        let replace = json!({ "fileName": "a.md", "oldString": "a", "newString": "b".repeat(700), "replaceAll": true });
+        let text = refused(files, "file_memory_replace", replace);
+        assert_eq!(text, "Not replaced: 'a.md' would be 70000000 bytes large, and the limit is 67108864.");
+        assert_eq!(read(files, "a.md").len(), 100_000);
+    });
+}

@@ -1,8 +1,8 @@
 //! What a folder holds, kept in memory between two looks: names, sizes, times and descriptions.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::folder::{Folder, Status};
 use crate::error::Result;
@@ -12,8 +12,13 @@ use crate::file_memory::store::{FileEntry, MAX_DESCRIPTION_BYTES};
 /// Names of ours begin with this while they wait to take another's place.
 pub(super) const WAITING: &str = ".put-";
 
+/// No file system's clock that is meant to be used here ticks slower.
+const TICK: Duration = Duration::from_millis(20);
+
 #[derive(Debug, Default)]
 pub(super) struct Contents {
+    /// All that are not hidden, whatever they belong to.
+    names: HashSet<String>,
     files: ByName<KnownFile>,
     /// Descriptions, by their own names; the value is the name on disk.
     sidecars: ByName<String>,
@@ -25,6 +30,9 @@ pub(super) struct Contents {
     pub(super) index: Option<String>,
     /// Whether that is known to be what it should be.
     pub(super) is_index_current: bool,
+    /// Whether no name can have come or gone unseen. A change of ours gives the folder a new time, which hides what somebody
+    /// else did meanwhile.
+    is_certain: bool,
 }
 
 /// A name, with what it has in common with others that mean the same file in front.
@@ -42,7 +50,7 @@ pub(super) struct KnownFile {
 impl Contents {
     /// Looks at the folder, and removes what a killed process left waiting.
     pub(super) fn load(folder: &Folder) -> Result<Self> {
-        let mut contents = Self::default();
+        let mut contents = Self { is_certain: is_settled(folder)?, ..Self::default() };
         let mut found = folder.scan()?;
         found.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (name, status) in found {
@@ -59,6 +67,9 @@ impl Contents {
     }
 
     fn add(&mut self, on_disk: String, status: Status) {
+        if !on_disk.starts_with('.') {
+            self.names.insert(on_disk.clone());
+        }
         if !status.is_file {
             return;
         }
@@ -91,6 +102,8 @@ impl Contents {
     /// Notes that a name is gone.
     pub(super) fn removed(&mut self, on_disk: &str) {
         self.is_index_current = false;
+        self.is_certain = false;
+        self.names.remove(on_disk);
         self.descriptions.remove(on_disk);
         if let Ok(name) = FileName::new(on_disk) {
             let id = (name.key(), name.to_string());
@@ -101,6 +114,26 @@ impl Contents {
         } else {
             self.sidecars.0.remove(&(folded(on_disk), on_disk.to_owned()));
         }
+    }
+
+    /// Notes what the index says now.
+    pub(super) fn wrote_index(&mut self, text: String) {
+        self.index = Some(text);
+        self.names.insert(INDEX_NAME.to_owned());
+        self.is_certain = false;
+    }
+
+    /// Looks at the names again, unless that can show nothing new, and where they are others at everything.
+    pub(super) fn make_certain(&mut self, folder: &Folder) -> Result<()> {
+        if self.is_certain {
+            return Ok(());
+        }
+        self.is_certain = is_settled(folder)?;
+        let names = folder.names()?;
+        if names.len() != self.names.len() || !names.iter().all(|name| self.names.contains(name)) {
+            *self = Self::load(folder)?;
+        }
+        Ok(())
     }
 
     /// The file that a name means: the one of exactly that name, else one that differs in case.
@@ -165,7 +198,18 @@ impl Contents {
 
     /// An entry of a list, with the description from memory, where it is known.
     pub(super) fn entry(&mut self, folder: &Folder, name: &FileName, look: Look) -> Result<Option<FileEntry>> {
-        let Some(file) = self.find(name).cloned() else { return Ok(None) };
+        let Some(mut file) = self.find(name).cloned() else { return Ok(None) };
+        if look == Look::OnDisk {
+            match folder.status(&file.on_disk)?.filter(|status| status.is_file) {
+                Some(status) if (status.size, status.modified) != (file.size, file.modified) => {
+                    self.removed(&file.on_disk);
+                    self.add(file.on_disk.clone(), status);
+                    (file.size, file.modified) = (status.size, status.modified);
+                }
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
         let description = match self.sidecar_of(name).map(str::to_owned) {
             None => None,
             Some(sidecar) => match self.descriptions.get(&sidecar).filter(|_| look == Look::InMemory) {
@@ -185,13 +229,18 @@ impl Contents {
     }
 }
 
-/// Where to look for a description.
+/// Where to look for what an entry says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// In memory, if it was read before.
+    /// In memory, as far as it was read before.
     InMemory,
-    /// On disk: somebody may have edited it there.
+    /// On disk: somebody may have edited the file or its description there.
     OnDisk,
+}
+
+/// Whether whatever happens to the names from now on gives the folder another time: the file system's clock has ticked since.
+fn is_settled(folder: &Folder) -> Result<bool> {
+    Ok(folder.modified()?.elapsed().is_ok_and(|elapsed| elapsed > TICK))
 }
 
 /// A description file's text, without a byte order mark and line ends behind it; `None` for a blank one.

@@ -88,11 +88,14 @@ impl Folder {
         }
     }
 
-    /// Opens or creates a file of our own, to read and write.
+    /// Opens or creates a file of our own, to read and write in place: so it may not be a second name of a file elsewhere.
     pub(super) fn open_own(&self, name: &str) -> Result<File> {
         let mut options = system::direct_options();
         options.read(true).write(true).create(true);
-        let opened = self.dir.open_with(name, &options).and_then(regular);
+        let opened = self.dir.open_with(name, &options).and_then(|file| match file.metadata()?.nlink() {
+            0 | 1 => regular(file),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a second name")),
+        });
         opened.map_err(|error| self.failed("open", name, error))
     }
 
@@ -127,6 +130,17 @@ impl Folder {
     pub(super) fn modified(&self) -> Result<SystemTime> {
         let modified = self.dir.dir_metadata().and_then(|metadata| metadata.modified());
         modified.map(cap_std::time::SystemTime::into_std).map_err(|error| self.failed("look at", "", error))
+    }
+
+    /// All names that are text and not hidden.
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let failed = |error| self.failed("list", "", error);
+        let mut names = Vec::new();
+        for entry in self.dir.entries().map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
+        }
+        names.retain(|name| !name.starts_with('.'));
+        Ok(names)
     }
 
     /// All names that are text, and what they belong to.

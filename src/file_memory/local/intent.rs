@@ -74,9 +74,12 @@ pub(super) fn idle_len() -> u64 {
 
 /// The change of the record, if it is whole. One that is not was never begun.
 pub(super) fn read_changes(mut file: &File) -> io::Result<Option<Changes<'static>>> {
-    let mut bytes = Vec::new();
+    let mut bytes = vec![0; HEADER_LEN];
     file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
+    file.read_exact(&mut bytes)?;
+    let length = bytes.first_chunk().and_then(Header::decode).map_or(0, |header| header.length);
+    // No more than the record: what is behind it may be anything.
+    file.take(length).read_to_end(&mut bytes)?;
     Ok(decode(&bytes))
 }
 

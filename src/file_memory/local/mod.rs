@@ -17,7 +17,7 @@ pub use folder::{Change, Watch};
 use contents::{Contents, Look};
 use folder::Folder;
 use intent::Changes;
-use session::{Missing, NOT_A_FILE, Session};
+use session::{Missing, Session};
 use slots::Slots;
 
 use super::name::{FileName, FolderName};
@@ -96,18 +96,23 @@ impl FileStore for LocalFileStore {
             Precondition::Unchanged(_) => Missing::Leave,
             Precondition::None | Precondition::Absent => {
                 // What can be refused without looking makes no folder.
-                save.check(|| Ok(None), 0, 0)?;
+                save.check(false, || Ok(None), 0, 0)?;
                 Missing::Create
             }
         };
         let saved = self.enter(folder, missing, |session, contents| {
-            let there = contents.find(save.name).cloned();
+            let there = session.find(contents, save.name)?;
             let version = || match &there {
                 Some(file) => Ok(session.folder.read(&file.on_disk, u64::MAX)?.map(|content| Version::of(&content))),
                 None => Ok(None),
             };
             let (files, bytes) = there.as_ref().map_or((0, 0), |file| (1, file.size));
-            save.check(version, contents.len() as u64 - files, contents.bytes().saturating_sub(bytes))?;
+            save.check(
+                there.is_some(),
+                version,
+                contents.len() as u64 - files,
+                contents.bytes().saturating_sub(bytes),
+            )?;
             let name = there.as_ref().map_or(save.name, |file| &file.name);
             let on_disk = there.as_ref().map_or(save.name.as_str(), |file| &file.on_disk);
             let mut changes = Changes::new();
@@ -117,13 +122,13 @@ impl FileStore for LocalFileStore {
         })?;
         match saved {
             Some(()) => Ok(Version::of(save.content)),
-            None => save.check(|| Ok(None), 0, 0).map(|()| Version::of(save.content)),
+            None => save.check(false, || Ok(None), 0, 0).map(|()| Version::of(save.content)),
         }
     }
 
     fn read(&self, folder: &FolderName, name: &FileName, max_bytes: u64) -> Result<Option<StoredFile>> {
         let read = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(name) else { return is_no_file(session, name).map(|()| None) };
+            let Some(file) = session.find(contents, name)? else { return Ok(None) };
             session.folder.read(&file.on_disk, max_bytes)
         })?;
         let Some(content) = read.flatten() else { return Ok(None) };
@@ -136,7 +141,7 @@ impl FileStore for LocalFileStore {
 
     fn delete(&self, folder: &FolderName, name: &FileName) -> Result<bool> {
         let deleted = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(name).cloned() else { return is_no_file(session, name).map(|()| false) };
+            let Some(file) = session.find(contents, name)? else { return Ok(false) };
             let mut changes = Changes::from([(file.on_disk, None)]);
             forget_description(contents, &file.name, &mut changes);
             session.commit(contents, &changes)?;
@@ -147,8 +152,8 @@ impl FileStore for LocalFileStore {
 
     fn rename(&self, folder: &FolderName, from: &FileName, to: &FileName) -> Result<bool> {
         let renamed = self.enter(folder, Missing::Leave, |session, contents| {
-            let Some(file) = contents.find(from).cloned() else { return is_no_file(session, from).map(|()| false) };
-            if contents.find(to).is_some() {
+            let Some(file) = session.find(contents, from)? else { return Ok(false) };
+            if session.find(contents, to)?.is_some() {
                 return Err(Error::Conflict { reason: "a file of that name is there" });
             }
             let Some(content) = session.folder.read(&file.on_disk, u64::MAX)? else { return Ok(false) };
@@ -167,6 +172,7 @@ impl FileStore for LocalFileStore {
 
     fn list(&self, folder: &FolderName) -> Result<Vec<FileEntry>> {
         let files = self.enter(folder, Missing::Leave, |session, contents| {
+            contents.make_certain(&session.folder)?;
             let names: Vec<FileName> = contents.files().map(|file| file.name.clone()).collect();
             session.entries(contents, &names, Look::OnDisk)
         })?;
@@ -175,6 +181,7 @@ impl FileStore for LocalFileStore {
 
     fn recent(&self, folder: &FolderName, limit: usize) -> Result<(Vec<FileEntry>, usize)> {
         let recent = self.enter(folder, Missing::Leave, |session, contents| {
+            contents.make_certain(&session.folder)?;
             Ok((session.recent(contents, limit, Look::OnDisk)?, contents.len()))
         })?;
         Ok(recent.unwrap_or_default())
@@ -249,11 +256,6 @@ fn forget_description(contents: &Contents, name: &FileName, changes: &mut Change
 
 fn is_deleted(contents: &Contents, name: &FileName, changes: &Changes<'_>) -> bool {
     contents.find(name).is_some_and(|file| changes.get(&file.on_disk) == Some(&None))
-}
-
-/// Nothing has the name, or an error.
-fn is_no_file(session: &Session, name: &FileName) -> Result<()> {
-    if session.folder.status(name.as_str())?.is_some() { Err(NOT_A_FILE) } else { Ok(()) }
 }
 
 /// A name that nothing has had before.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::contents::{Contents, Look, WAITING};
+use super::contents::{Contents, KnownFile, Look, WAITING};
 use super::folder::{Change, Durable, Folder, identity};
 use super::intent::{self, Changes, STATE_NAME};
 use crate::error::{Error, Result};
@@ -251,7 +251,7 @@ impl Session {
                 let name = format!("{WAITING}index");
                 self.folder.write(&name, text.as_bytes(), SystemTime::now(), Durable::No)?;
                 self.folder.rename(&name, INDEX_NAME)?;
-                contents.index = Some(text);
+                contents.wrote_index(text);
             }
             contents.is_index_current = true;
             Ok(())
@@ -259,6 +259,18 @@ impl Session {
         if let Err(error) = written {
             tracing::warn!(%error, "the index of a session's files could not be written");
         }
+    }
+
+    /// The file that a name means. One that is not known may have come unseen.
+    pub(super) fn find(&self, contents: &mut Contents, name: &FileName) -> Result<Option<KnownFile>> {
+        if contents.find(name).is_none() {
+            match self.folder.status(name.as_str())? {
+                Some(status) if status.is_file => *contents = Contents::load(&self.folder)?,
+                Some(_) => return Err(NOT_A_FILE),
+                None => {}
+            }
+        }
+        Ok(contents.find(name).cloned())
     }
 
     /// The files that were written last, in alphabetical order.
@@ -289,7 +301,7 @@ impl Session {
 }
 
 /// Something else than a file has the name: a link, a folder, a device.
-pub(super) const NOT_A_FILE: Error =
+const NOT_A_FILE: Error =
     Error::InvalidFileName { rule: "what has this name is a link, a folder or a device, and no file" };
 
 fn waiting(number: usize) -> String {

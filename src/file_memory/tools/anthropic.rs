@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::edit::{NoReplacement, insert, numbered, replace};
-use super::notebook::{Notebook, file_name};
+use super::notebook::{MAX_TEXT_BYTES, Notebook, file_name};
 use super::{Answer, Failure, definition, refused, shown, text_property};
 use crate::context::ToolDefinition;
 use crate::error::Error;
@@ -110,6 +110,9 @@ fn str_replace(notebook: &Notebook<'_>, arguments: &Arguments<'_>) -> Answer {
             }
             NoReplacement::Ambiguous { count } => refused(format!(
                 "Nothing was replaced: `old_str` occurs {count} times in {FOLDER}/{name}. Make it unique."
+            )),
+            NoReplacement::TooLarge { size } => refused(format!(
+                "Not replaced: {FOLDER}/{name} would be {size} bytes large, and the limit is {MAX_TEXT_BYTES}."
             )),
         })
     })?;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::Arguments;
 use super::edit::{LineEdit, NoReplacement, numbered, replace, replace_lines};
-use super::notebook::{Notebook, file_name, not_found};
+use super::notebook::{MAX_TEXT_BYTES, Notebook, file_name, not_found};
 use super::{Answer, Failure, definition, optional_text_property, original, refused, text_property};
 use crate::context::ToolDefinition;
 
@@ -147,6 +147,9 @@ fn replace_text(notebook: &Notebook<'_>, arguments: &Arguments<'_>) -> Answer {
             NoReplacement::NotFound { .. } => refused(format!("`oldString` does not occur in '{name}'.")),
             NoReplacement::Ambiguous { count } => refused(format!(
                 "`oldString` occurs {count} times in '{name}'. Give more of the text around it, or set `replaceAll`."
+            )),
+            NoReplacement::TooLarge { size } => refused(format!(
+                "Not replaced: '{name}' would be {size} bytes large, and the limit is {MAX_TEXT_BYTES}."
             )),
         })
     })?;

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use super::notebook::MAX_TEXT_BYTES;
 use super::{Failure, refused, shown};
-use crate::file_memory::lines::{Line, lines};
+use crate::file_memory::lines::{Line, lines, split_mark};
 
 /// Replaces a text that occurs once, or all of its occurrences; the new content, and how many there were.
 pub(super) fn replace(content: &str, old: &str, new: &str, is_all: bool) -> Result<(String, usize), NoReplacement> {
     if old.is_empty() {
         return Err(NoReplacement::Empty);
     }
-    match content.matches(old).count() {
+    let count = content.matches(old).count();
+    let size = (content.len() - count * old.len()).saturating_add(count.saturating_mul(new.len()));
+    match count {
         0 => Err(NoReplacement::NotFound { has_other_line_ends: content.contains(&old.replace('\n', "\r\n")) }),
         count if count > 1 && !is_all => Err(NoReplacement::Ambiguous { count }),
+        _ if size as u64 > MAX_TEXT_BYTES => Err(NoReplacement::TooLarge { size }),
         count => Ok((content.replace(old, new), count)),
     }
 }
@@ -20,8 +24,16 @@ pub(super) fn replace(content: &str, old: &str, new: &str, is_all: bool) -> Resu
 /// Why nothing was replaced.
 pub(super) enum NoReplacement {
     Empty,
-    NotFound { has_other_line_ends: bool },
-    Ambiguous { count: usize },
+    NotFound {
+        has_other_line_ends: bool,
+    },
+    Ambiguous {
+        count: usize,
+    },
+    /// What would come of it could not be read again.
+    TooLarge {
+        size: usize,
+    },
 }
 
 /// One line to replace, by its number from 1.
@@ -34,6 +46,7 @@ pub(super) struct LineEdit {
 
 /// Replaces whole lines. An empty text deletes the line with its end; a text without an end of line keeps the line's own.
 pub(super) fn replace_lines(content: &str, edits: &[LineEdit], name: &str) -> Result<String, Failure> {
+    let (mark, content) = split_mark(content);
     let count = lines(content).count();
     let mut by_number = BTreeMap::new();
     for edit in edits {
@@ -45,7 +58,7 @@ pub(super) fn replace_lines(content: &str, edits: &[LineEdit], name: &str) -> Re
             return refused(format!("Line {number} is to be replaced twice."));
         }
     }
-    let mut changed = String::with_capacity(content.len());
+    let mut changed = mark.to_owned();
     for (number, line) in (1..).zip(lines(content)) {
         match by_number.get(&number) {
             None => changed.extend([line.text, line.end]),
@@ -79,11 +92,12 @@ fn without_end(text: &str) -> &str {
 
 /// Puts a text behind line `after`, 0 for the top; `None` where there is no such line.
 pub(super) fn insert(content: &str, after: i64, text: &str) -> Option<String> {
+    let (mark, content) = split_mark(content);
     let after = usize::try_from(after).ok().filter(|after| *after <= lines(content).count())?;
     let at: usize = lines(content).take(after).map(|line| line.text.len() + line.end.len()).sum();
     let (before, behind) = content.split_at_checked(at)?;
     let end = lines(content).next().map(|line| line.end).filter(|end| !end.is_empty()).unwrap_or("\n");
-    let mut changed = before.to_owned();
+    let mut changed = format!("{mark}{before}");
     if !before.is_empty() && !before.ends_with(['\n', '\r']) {
         changed.push_str(end);
     }
@@ -97,6 +111,7 @@ pub(super) fn insert(content: &str, after: i64, text: &str) -> Option<String> {
 
 /// Lines with their numbers, from `first` to `last`, both counted from 1 and both shown; `None` where `first` is behind the end.
 pub(super) fn numbered(content: &str, first: i64, last: Option<i64>) -> Option<String> {
+    let (_, content) = split_mark(content);
     let first = usize::try_from(first.max(1)).ok()?;
     let last = last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(0));
     let count = lines(content).count();

@@ -8,8 +8,8 @@ use crate::file_memory::name::{FileName, FolderName};
 use crate::file_memory::search::{Findings, LinePattern, NamePattern};
 use crate::file_memory::store::{Description, FileStore, Precondition, Quota, Save, Version};
 
-/// As many bytes of a file as are read for a model.
-const MAX_READ_BYTES: u64 = 64 << 20;
+/// As many bytes of a file as are read for a model, and so as many as an edit makes of it.
+pub(super) const MAX_TEXT_BYTES: u64 = 64 << 20;
 /// As many bytes of a list as a model is shown.
 const MAX_LIST_BYTES: usize = 256 << 10;
 
@@ -51,7 +51,7 @@ impl Notebook<'_> {
 
     /// The text of a file, or `None` where there is no such file.
     pub(super) fn text(&self, name: &FileName) -> Result<Option<TextFile>, Failure> {
-        let file = match self.store.read(self.folder, name, MAX_READ_BYTES) {
+        let file = match self.store.read(self.folder, name, MAX_TEXT_BYTES) {
             Err(Error::TooLarge { size, limit, .. }) => {
                 return refused(format!(
                     "File '{name}' is too large to be read: more than {} bytes; the limit is {limit}.",
@@ -133,7 +133,7 @@ impl Notebook<'_> {
         let names = NamePattern::new(files).map_err(Failure::Refused)?;
         let mut findings = Findings::default();
         for file in self.store.list(self.folder)?.iter().filter(|file| names.matches(&file.name)) {
-            match self.store.read(self.folder, &file.name, MAX_READ_BYTES) {
+            match self.store.read(self.folder, &file.name, MAX_TEXT_BYTES) {
                 Ok(Some(found)) => findings.look_into(&pattern, &file.name, &found.content),
                 // It went meanwhile, or a link took its place.
                 Ok(None) | Err(Error::InvalidFileName { .. }) => {}
