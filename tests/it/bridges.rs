@@ -174,7 +174,7 @@ fn a_turn_runs_async_with_tools_and_stores_the_same() {
     };
     let advisor = AsyncMemoryAdvisor::builder(Offload::new(InMemoryChatMemory::new()))
         .instructions("Be brief.")
-        .tools(|_, call| (call.name == "look").then(|| async { ToolOutput::done("nothing") }))
+        .tools(|_, call| (call.name == "look").then_some(std::future::ready(ToolOutput::done("nothing"))))
         .build()
         .unwrap();
     runtime().block_on(async {
