@@ -26,7 +26,7 @@ use crate::window::Window;
 /// let memory = Offload::new(InMemoryChatMemory::new());
 /// memory.add("user-42", vec![Message::user("hello")]).await?;
 /// assert_eq!(memory.get("user-42").await?.len(), 1);
-/// # chat_memory::Result::Ok(()) }).unwrap();
+/// # Ok::<(), chat_memory::Error>(()) }).unwrap();
 /// ```
 #[derive(Debug)]
 pub struct Offload<M>(Arc<M>);
