@@ -131,8 +131,11 @@ impl Notebook<'_> {
     pub(super) fn search(&self, pattern: &str, files: Option<&str>) -> Result<String, Failure> {
         let pattern = LinePattern::new(pattern).map_err(Failure::Refused)?;
         let names = NamePattern::new(files).map_err(Failure::Refused)?;
-        let mut findings = Findings::default();
+        let mut findings = Findings::new();
         for file in self.store.list(self.folder)?.iter().filter(|file| names.matches(&file.name)) {
+            if !findings.has_time() {
+                continue;
+            }
             match self.store.read(self.folder, &file.name, MAX_TEXT_BYTES) {
                 Ok(Some(found)) => findings.look_into(&pattern, &file.name, &found.content),
                 // It went meanwhile, or a link took its place.
