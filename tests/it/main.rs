@@ -10,6 +10,7 @@
 )]
 
 mod advisor;
+mod anthropic;
 mod at_work;
 mod conformance;
 mod conversations;
@@ -52,6 +53,7 @@ mod provider;
 mod real_data;
 #[cfg(target_os = "linux")]
 mod real_power_cuts;
+mod responses;
 mod sim_disk;
 mod state_machine;
 mod storing;
