@@ -1,23 +1,20 @@
 //! The Anthropic form: what it says comes back, and what is not of the form is refused with its place.
 
-use std::fs;
-
 use chat_memory::transcript::anthropic;
 use chat_memory::{Content, Error, Media, Message, Opaque, Reasoning, ResultPart, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::support::real_data;
-use crate::{conversations, jsonl};
+use crate::jsonl;
 
-fn read(json: &Value) -> Vec<Message> {
+pub fn read(json: &Value) -> Vec<Message> {
     let import = anthropic::read(&json.to_string()).unwrap();
     assert_eq!(import.warnings, []);
     import.messages
 }
 
 /// What is written for what was read.
-fn rewritten(json: &Value) -> Value {
+pub fn rewritten(json: &Value) -> Value {
     let export = anthropic::write(&read(json));
     assert_eq!(export.warnings, []);
     serde_json::from_str(&export.to_json()).unwrap()
@@ -239,107 +236,8 @@ pub fn refused(error: Error, line: usize, column: usize, reason: &str) {
     }
 }
 
-#[test]
-fn recorded_requests_and_responses_are_written_as_they_were_read() {
-    let Some(data) = real_data() else { return };
-    let (mut requests, mut responses, mut blocks) = (0, 0, 0);
-    for entry in recordings(&data).iter().filter(|entry| entry["request"].get("messages").is_some()) {
-        let (request, response) = (&entry["request"], &entry["response"]);
-        let said = json!({"system": request["system"], "messages": request["messages"]});
-        assert_eq!(rewritten(request), said);
-        // The same laid out on many lines.
-        let wide = anthropic::read(&serde_json::to_string_pretty(request).unwrap()).unwrap();
-        let export = anthropic::write(&wide.messages);
-        assert!(export.warnings.iter().all(|warning| warning.text.contains("line breaks")), "{:?}", export.warnings);
-        assert_eq!(serde_json::from_str::<Value>(&export.to_json()).unwrap(), said);
-
-        let answer = read(response);
-        assert_eq!((answer.len(), answer[0].id()), (1, response["id"].as_str()));
-        let written: Value = serde_json::from_str(&anthropic::write(&answer).objects[0]).unwrap();
-        assert_eq!(written, json!({"role": "assistant", "content": response["content"]}));
-        (requests, responses) = (requests + 1, responses + 1);
-        blocks += response["content"].as_array().unwrap().len();
-    }
-    assert_eq!((requests, responses, blocks), (6, 6, 10));
-}
-
-/// Everything that was recorded of providers.
-pub fn recordings(data: &std::path::Path) -> Vec<Value> {
-    let files = fs::read_dir(data.join("provider-recordings")).unwrap().map(|entry| entry.unwrap().path());
-    let entries = |path| serde_json::from_str::<Vec<Value>>(&fs::read_to_string(path).unwrap()).unwrap();
-    files.flat_map(entries).collect()
-}
-
-#[test]
-fn recorded_sessions_of_a_coding_agent_are_written_as_they_were_read() {
-    let Some(data) = real_data() else { return };
-    let mut count = 0;
-    for entry in fs::read_dir(data.join("claude-code")).unwrap() {
-        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        for line in lines.filter(|line| line["message"]["role"].is_string()) {
-            let message = &line["message"];
-            let export = anthropic::write(&read(message));
-            let written: Value = serde_json::from_str(&export.objects[0]).unwrap();
-            let content = as_blocks(&message["content"]);
-            let mut said = json!({"role": message["role"], "content": content});
-            if let Some(slip) = message.get("contenst") {
-                said["contenst"] = slip.clone();
-            }
-            assert_eq!((written, export.objects.len()), (said, 1));
-            count += 1;
-        }
-    }
-    assert!(count > 20, "{count}");
-}
-
-/// A content with a list where the form also takes a string, and nothing for what is not so.
-fn as_blocks(content: &Value) -> Value {
-    if content.is_string() {
-        return json!([{"type": "text", "text": content}]);
-    }
-    // One of the recorded messages has a slip in the name of its content.
-    let blocks = content.as_array().map_or(&[][..], Vec::as_slice);
-    let block = |block: &Value| {
-        if block.is_string() {
-            return json!({"type": "text", "text": block});
-        }
-        let mut block = block.clone();
-        if block["type"] == "tool_result" {
-            block["content"] = as_blocks(&block["content"]);
-            if block["is_error"] == false {
-                block.as_object_mut().unwrap().remove("is_error");
-            }
-        }
-        block
-    };
-    blocks.iter().map(block).collect()
-}
-
-#[test]
-fn real_conversations_of_other_forms_are_written_and_what_was_not_reported_comes_back() {
-    let Some(data) = real_data() else { return };
-    let mut whole = 0;
-    for conversation in conversations::all(&data) {
-        whole += usize::from(comes_back(&conversation.messages.iter().map(without_names).collect::<Vec<_>>()));
-    }
-    println!("{whole} conversations came back whole");
-    assert!(whole >= 1_600, "{whole}");
-}
-
-/// A message without the names of the tools in its results, which neither form has.
-pub fn without_names(message: &Message) -> Message {
-    let mut content = message.content().to_vec();
-    for part in &mut content {
-        if let Content::ToolResult(result) = part {
-            result.name = None;
-        }
-    }
-    if message.role() == Role::Tool { Message::new(Role::Tool, content) } else { message.clone() }
-}
-
 /// Whether everything can be said; then it comes back. What is written can be read in any case.
-fn comes_back(messages: &[Message]) -> bool {
+pub fn comes_back(messages: &[Message]) -> bool {
     let export = anthropic::write(messages);
     let is_said = export.warnings.is_empty();
     for text in [export.to_json(), export.to_json_lines()] {

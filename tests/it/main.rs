@@ -53,6 +53,7 @@ mod provider;
 mod real_data;
 #[cfg(target_os = "linux")]
 mod real_power_cuts;
+mod recordings;
 mod responses;
 mod sim_disk;
 mod state_machine;

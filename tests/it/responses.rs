@@ -5,18 +5,17 @@ use chat_memory::{Content, Media, Message, Opaque, Reasoning, ResultPart, Role, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::anthropic::{beside, json_object, recordings, refused, without_names};
-use crate::support::real_data;
-use crate::{conversations, jsonl};
+use crate::anthropic::{beside, json_object, refused};
+use crate::jsonl;
 
-fn read(json: &Value) -> Vec<Message> {
+pub fn read(json: &Value) -> Vec<Message> {
     let import = responses::read(&json.to_string()).unwrap();
     assert_eq!(import.warnings, []);
     import.messages
 }
 
 /// What is written for what was read.
-fn rewritten(json: &Value) -> Value {
+pub fn rewritten(json: &Value) -> Value {
     let export = responses::write(&read(json));
     assert_eq!(export.warnings, []);
     serde_json::from_str(&export.to_json()).unwrap()
@@ -179,42 +178,8 @@ fn broken_input_is_refused_with_line_and_column_and_never_quoted() {
     assert_eq!((import.messages[0].text().as_ref(), import.warnings.len()), ("\u{fffd}", 1));
 }
 
-#[test]
-fn recorded_requests_are_written_as_they_were_read() {
-    let Some(data) = real_data() else { return };
-    let (mut requests, mut items) = (0, 0);
-    for entry in recordings(&data).iter().filter(|entry| entry["request"].get("input").is_some()) {
-        let request = &entry["request"];
-        let mut said = request["input"].clone();
-        for item in said.as_array_mut().unwrap() {
-            // What the form has a longer way to say.
-            if item.get("type").is_none() {
-                item["type"] = "message".into();
-                item["content"] = json!([{"type": "input_text", "text": item["content"]}]);
-            }
-            items += 1;
-        }
-        assert_eq!(rewritten(request), said);
-        let wide = responses::read(&serde_json::to_string_pretty(request).unwrap()).unwrap();
-        assert_eq!(wide.messages, read(request));
-        requests += 1;
-    }
-    assert_eq!((requests, items), (4, 22));
-}
-
-#[test]
-fn real_conversations_of_other_forms_are_written_and_what_was_not_reported_comes_back() {
-    let Some(data) = real_data() else { return };
-    let mut whole = 0;
-    for conversation in conversations::all(&data) {
-        whole += usize::from(comes_back(&conversation.messages.iter().map(without_names).collect::<Vec<_>>()));
-    }
-    println!("{whole} conversations came back whole");
-    assert!(whole >= 1_600, "{whole}");
-}
-
 /// Whether everything can be said; then it comes back. What is written can be read in any case.
-fn comes_back(messages: &[Message]) -> bool {
+pub fn comes_back(messages: &[Message]) -> bool {
     let export = responses::write(messages);
     let is_said = export.warnings.is_empty();
     for text in [export.to_json(), export.to_json_lines()] {
