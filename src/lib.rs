@@ -23,7 +23,7 @@
 //! | a limit in messages or tokens | [`Window`] |
 //! | a list that a provider accepts | [`model_ready`] |
 //! | everything that was said: numbers, times, ranges, a catalogue | [`ChatHistory`] |
-//! | conversations as JSON, OpenAI's or our own lossless form | [`transcript`] |
+//! | conversations as JSON: OpenAI's two forms, Anthropic's, or our own lossless one | [`transcript`] |
 //! | an agent's notebook: files of one session, with descriptions | [`FileMemory`], [`LocalFileStore`] |
 //! | what goes before the conversation, and answers tool calls | [`ContextProvider`] |
 //! | one turn: recall, ask the model, run tools, remember | [`MemoryAdvisor`], [`AsyncMemoryAdvisor`] |

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use chat_memory::transcript::{Import, jsonl, openai};
+use chat_memory::transcript::{Export, Import, anthropic, jsonl, openai, responses};
 use chat_memory::{Content, Message, Opaque, Result, ResultPart};
 use chat_memory_fuzz::memory::{bounded, bounded_but_in_vain};
 use libfuzzer_sys::fuzz_target;
@@ -23,11 +23,36 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
+    if let Some(messages) = import(text, anthropic::read) {
+        lossless(&messages);
+        comes_back(&messages, anthropic::write, anthropic::read);
+    }
+    if let Some(messages) = import(text, responses::read) {
+        lossless(&messages);
+        comes_back(&messages, responses::write, responses::read);
+    }
     if let Some(messages) = import(text, jsonl::read) {
         lossless(&messages);
         openai::read(&openai::write(&messages).to_json()).unwrap();
+        // Metadata that no import made may say anything of a form's fields.
+        let bare: Vec<_> =
+            messages.iter().map(|message| Message::new(message.role(), message.content().to_vec())).collect();
+        comes_back(&bare, anthropic::write, anthropic::read);
+        comes_back(&bare, responses::write, responses::read);
     }
 });
+
+/// What is written can be read, and is the same messages where nothing else is reported.
+fn comes_back(messages: &[Message], write: impl Fn(&[Message]) -> Export, read: impl Fn(&str) -> Result<Import>) {
+    let export = write(messages);
+    for written in [export.to_json(), export.to_json_lines()] {
+        let again = read(&written).unwrap();
+        if export.warnings.is_empty() && again.warnings.is_empty() {
+            assert!(again.messages == messages, "what the form can say comes back");
+            assert_eq!(write(&again.messages), export, "and is written the same");
+        }
+    }
+}
 
 /// Role, name, metadata and parts of each message, without the texts of opaque ones.
 fn but_for_opaque(messages: &[Message]) -> impl Iterator<Item = impl PartialEq> {

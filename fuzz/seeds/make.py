@@ -101,6 +101,39 @@ OPENAI = {
     "a-key-like-no-other": [{"role": "user", "content": "u", "x": {"$serde_json::private::RawValue": "[1]"}}],
     "not-of-the-form": [{"role": "nobody", "content": 1}],
 }
+ANTHROPIC = {
+    "request": {"system": "s", "messages": [
+        {"role": "user", "content": [
+            {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+            {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}}]},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "redacted_thinking", "data": "d"},
+            {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
+            {"type": "tool_use", "id": "c2", "name": "f", "input": {"INVALID_JSON": "{"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": [{"type": "text", "text": "r"}]},
+            {"type": "tool_result", "tool_use_id": "c2"}, {"type": "text", "text": "u"}]}]},
+    "response": [{"type": "message", "id": "m1", "role": "assistant", "content": [{"type": "else"}], "stop_reason": None}],
+}
+RESPONSES = {
+    "request": {"instructions": "s", "input": "u"},
+    "response": {"output": [{"type": "message", "id": "m1", "role": "assistant", "content": []}]},
+    "items": [
+        {"role": "user", "content": [
+            {"type": "input_text", "text": "t", "more": 1}, {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="},
+            {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERg==", "filename": "a.pdf"},
+            {"type": "input_file", "file_url": "https://example.org/a.pdf"}]},
+        {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"},
+        {"type": "message", "id": "m1", "role": "assistant", "content": [
+            {"type": "output_text", "text": "a", "annotations": []}, {"type": "refusal", "refusal": "no"}]},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+        {"type": "message", "role": "assistant", "content": "b"},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "g", "input": "i"}, {"type": "else", "id": "e1"},
+        {"type": "function_call_output", "call_id": "c1", "output": "r"},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "r"}]}],
+}
 OWN = {
     "text": [{"role": "user", "id": "m", "name": "n", "created_at": "-1.500000000", "content": [{"type": "text", "text": "t"}]}],
     "media": [{"role": "user", "content": [{"type": "media", "mime_type": "image/png", "base64": "iVBORw=="},
@@ -148,7 +181,7 @@ def main():
     for name, recipe in RECIPES.items():
         seed("scan", f"recipe-{name}", b"\x02\x3d\x10" + recipe)
         seed("file", f"recipe-{name}", b"\x02" + recipe)
-    for form, transcripts in [("openai", OPENAI), ("own", OWN)]:
+    for form, transcripts in [("openai", OPENAI), ("anthropic", ANTHROPIC), ("responses", RESPONSES), ("own", OWN)]:
         for name, transcript in transcripts.items():
             seed("transcript", f"{form}-{name}.json", json.dumps(transcript).encode())
             if isinstance(transcript, list):

@@ -1,5 +1,7 @@
 //! Base64 as in RFC 4648, section 4: the form in which the chat interfaces carry bytes.
 
+use crate::message::Media;
+
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 pub(super) fn encode(bytes: &[u8]) -> String {
@@ -29,6 +31,17 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
         bytes.extend([16, 8, 0].iter().take(group.len() * 6 / 8).map(|shift| (bits >> shift) as u8));
     }
     (encode(&bytes) == text).then_some(bytes)
+}
+
+/// A `data:` URL.
+pub(super) fn data_url(mime_type: &str, bytes: &[u8]) -> String {
+    format!("data:{mime_type};base64,{}", encode(bytes))
+}
+
+/// The media of a `data:` URL, if [`data_url`] makes the same URL of it.
+pub(super) fn from_data_url(url: &str) -> Option<Media> {
+    let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(Media::bytes(mime_type, decode(data)?))
 }
 
 fn value(digit: u8) -> Option<u32> {

@@ -6,8 +6,10 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::message::json::Json;
 
 /// A text to read JSON from.
 pub(super) struct Source<'a> {
@@ -136,9 +138,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// What a reader is told where [`Source`] replaced something.
-pub(super) const SURROGATE_REPLACED: &str = "half of a surrogate pair became U+FFFD";
-
 /// The texts of the values in a source: of the elements of an array, or of values one after the other.
 pub(super) fn values<'a>(source: &'a Source<'_>) -> Result<Vec<&'a RawValue>> {
     let text = source.text.as_ref();
@@ -153,6 +152,32 @@ pub(super) fn values<'a>(source: &'a Source<'_>) -> Result<Vec<&'a RawValue>> {
 /// Reads a part of the text as a type; the error says where.
 pub(super) fn read<'a, T: Deserialize<'a>>(source: &Source<'_>, part: &'a RawValue) -> Result<T> {
     serde_json::from_str(part.get()).map_err(|error| source.parse_error(part.get(), &error))
+}
+
+/// Reads a part of the text as a value.
+pub(super) fn value(source: &Source<'_>, part: &RawValue) -> Result<Value> {
+    read::<Json<true>>(source, part).map(|json| json.0)
+}
+
+/// Reads the fields that nobody took.
+pub(super) fn rest(source: &Source<'_>, fields: Fields<'_>) -> Result<Map<String, Value>> {
+    fields.0.into_iter().map(|(name, raw)| Ok((name.into_owned(), value(source, raw)?))).collect()
+}
+
+/// A JSON object's text on one line, if the text is that of a JSON object; it is the same text where that was on one line.
+pub(super) fn object_on_a_line(text: &str) -> Option<String> {
+    let raw: &RawValue = serde_json::from_str(text).ok().filter(|raw: &&RawValue| raw.get().starts_with('{'))?;
+    // In JSON strings there are none.
+    Some(raw.get().replace(['\n', '\r'], " "))
+}
+
+/// An object's text, with one more field whose value is JSON already.
+pub(super) fn with_field(mut object: Map<String, Value>, name: &str, json: &str) -> String {
+    object.shift_remove(name);
+    let comma = if object.is_empty() { "" } else { "," };
+    let mut text = Value::Object(object).to_string();
+    text.pop();
+    format!("{text}{comma}\"{name}\":{json}}}")
 }
 
 #[cfg(test)]

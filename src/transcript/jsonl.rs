@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::json::{self, Source};
-use super::{Export, Import, Warning, base64};
+use super::{Export, Import, base64};
 use crate::error::Result;
 use crate::message::json::Json;
 use crate::message::{
@@ -46,7 +46,7 @@ use crate::message::{
 /// ```
 pub fn write(messages: &[Message]) -> Export {
     let object = |message: &Message| serde_json::to_string(&Line::from(message)).unwrap_or_default();
-    Export { objects: messages.iter().map(object).collect(), warnings: Vec::new() }
+    Export { objects: messages.iter().map(object).collect(), ..Export::default() }
 }
 
 /// Reads messages: JSON Lines, or a JSON array of the same objects.
@@ -57,12 +57,9 @@ pub fn write(messages: &[Message]) -> Export {
 /// this form. Nothing is read then.
 pub fn read(text: &str) -> Result<Import> {
     let source = Source::new(text);
-    let mut import = Import { messages: Vec::new(), warnings: Vec::new() };
+    let mut import = Import::default();
     for raw in json::values(&source)? {
-        if source.replaced_in(raw.get()) > 0 {
-            let text = json::SURROGATE_REPLACED.to_owned();
-            import.warnings.push(Warning { position: import.messages.len(), text });
-        }
+        import.note_surrogates(&source, raw);
         import.messages.push(message(&source, raw)?);
     }
     Ok(import)

@@ -2,17 +2,22 @@
 //!
 //! What a form cannot say is reported as a [`Warning`], never dropped in silence.
 
+pub mod anthropic;
 mod base64;
+mod extra;
 mod json;
 pub mod jsonl;
 pub mod openai;
+pub mod responses;
 
 use std::fmt;
+
+use serde_json::value::RawValue;
 
 use crate::message::Message;
 
 /// Messages read from another form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Import {
     /// The messages, in the order of the text.
@@ -22,31 +27,66 @@ pub struct Import {
 }
 
 /// Messages written in another form.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Export {
     /// One JSON object per message of that form, each on a single line.
     pub objects: Vec<String>,
+    /// The instructions, as JSON on a single line, where the form keeps them outside its messages: `system` of
+    /// [`anthropic`].
+    pub system: Option<String>,
     /// What the form cannot say.
     pub warnings: Vec<Warning>,
 }
 
-impl Export {
-    /// One JSON array, a message a line.
-    pub fn to_json(&self) -> String {
-        if self.objects.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", self.objects.join(",\n")) }
+impl Import {
+    /// Reports something of the message that comes next.
+    fn warn(&mut self, text: &str) {
+        self.warnings.push(Warning { position: self.messages.len(), text: text.to_owned() });
     }
 
-    /// JSON Lines: an object a line.
+    fn note_surrogates(&mut self, source: &json::Source<'_>, part: &RawValue) {
+        if source.replaced_in(part.get()) > 0 {
+            self.warn("half of a surrogate pair became U+FFFD");
+        }
+    }
+}
+
+impl Export {
+    /// One JSON array, a message a line; with instructions outside the messages an object of `system` and `messages`.
+    pub fn to_json(&self) -> String {
+        let list =
+            if self.objects.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", self.objects.join(",\n")) };
+        match &self.system {
+            Some(system) => format!("{{\"system\":{system},\"messages\":{list}}}\n"),
+            None => format!("{list}\n"),
+        }
+    }
+
+    /// JSON Lines: an object a line, instructions outside the messages as a first one of the role `system`.
     pub fn to_json_lines(&self) -> String {
-        self.objects.iter().map(|object| format!("{object}\n")).collect()
+        let system = self.system.iter().map(|system| format!("{{\"role\":\"system\",\"content\":{system}}}\n"));
+        system.chain(self.objects.iter().map(|object| format!("{object}\n"))).collect()
+    }
+
+    /// Reports what could not be said of a message, if there is anything.
+    fn cannot_say(&mut self, position: usize, mut unsaid: Vec<&'static str>) {
+        unsaid.dedup();
+        if !unsaid.is_empty() {
+            let text = format!("the form cannot say: {}", unsaid.join(", "));
+            self.warnings.push(Warning { position, text });
+        }
     }
 }
 
 /// Shows how much was written, never what.
 impl fmt::Debug for Export {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Export").field("objects", &self.objects.len()).field("warnings", &self.warnings).finish()
+        f.debug_struct("Export")
+            .field("objects", &self.objects.len())
+            .field("system", &self.system.is_some())
+            .field("warnings", &self.warnings)
+            .finish()
     }
 }
 

@@ -27,11 +27,11 @@ fn real_conversations_come_back_and_are_written_the_same() {
     }
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub fn text() -> impl Strategy<Value = String> {
     prop_oneof!["", "[a-z]{1,8}", "\\PC{0,12}", Just("\u{0}\u{2028}\"\\ 👩‍👩‍👧‍👦\n".to_owned())]
 }
 
-fn json_value() -> impl Strategy<Value = Value> {
+pub fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -63,7 +63,7 @@ fn opaque() -> impl Strategy<Value = Opaque> {
     (text(), text()).prop_map(|(provider, json)| Opaque::new(provider, json))
 }
 
-fn content() -> impl Strategy<Value = Content> {
+pub fn content() -> impl Strategy<Value = Content> {
     let result_part = prop_oneof![
         text().prop_map(ResultPart::Text),
         media().prop_map(ResultPart::Media),

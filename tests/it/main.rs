@@ -10,6 +10,7 @@
 )]
 
 mod advisor;
+mod anthropic;
 mod at_work;
 #[cfg(feature = "tokio")]
 mod bridges;
@@ -54,6 +55,8 @@ mod provider;
 mod real_data;
 #[cfg(target_os = "linux")]
 mod real_power_cuts;
+mod recordings;
+mod responses;
 mod sim_disk;
 mod state_machine;
 mod storing;

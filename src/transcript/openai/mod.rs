@@ -26,6 +26,3 @@ pub use write::write;
 
 /// The provider of opaque parts, and the metadata entry of fields that have no other place.
 const PROVIDER: &str = "openai";
-/// Inside that entry: further fields of parts, by position, and of calls: for each id a list, a place for each call of it.
-const PARTS: &str = "parts";
-const CALLS: &str = "calls";

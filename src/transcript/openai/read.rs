@@ -1,17 +1,16 @@
 //! From the OpenAI form.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::super::extra::Extra;
 use super::super::json::{self, Fields, Source};
 use super::super::{Import, Warning, base64};
-use super::{CALLS, PARTS, PROVIDER};
+use super::PROVIDER;
 use crate::error::{Error, Result};
-use crate::message::json::Json;
-use crate::message::{Content, Media, Message, Metadata, Opaque, ResultPart, Role, ToolCall, ToolResult};
+use crate::message::{Content, Media, Message, Opaque, ResultPart, Role, ToolCall, ToolResult};
 
 /// Reads the messages of one conversation: a JSON array of them, an object with the array under `messages`, or JSON Lines with
 /// a message a line.
@@ -37,13 +36,11 @@ use crate::message::{Content, Media, Message, Metadata, Opaque, ResultPart, Role
 /// [`Error::InvalidTranscript`] with line and column where the text is not JSON, or not of this form. Nothing is read then.
 pub fn read(text: &str) -> Result<Import> {
     let source = Source::new(text);
-    let mut import = Import { messages: Vec::new(), warnings: Vec::new() };
+    let mut import = Import::default();
     for raw in raw_messages(&source)? {
         let position = import.messages.len();
+        import.note_surrogates(&source, raw);
         let mut reader = Reader { source: &source, place: raw.get(), position, warnings: &mut import.warnings };
-        if source.replaced_in(raw.get()) > 0 {
-            reader.warn(json::SURROGATE_REPLACED);
-        }
         let message = reader.message(raw)?;
         import.messages.push(message);
     }
@@ -79,10 +76,8 @@ impl<'a> Reader<'a, '_> {
             Role::Tool => self.result(&mut fields, &mut extra)?,
             _ => self.said(role, &mut fields, &mut extra)?,
         };
-        for (name, value) in fields.0 {
-            extra.fields.insert(name.into_owned(), self.value(value)?);
-        }
-        Ok(extra.attach_to(message))
+        extra.fields = json::rest(self.source, fields)?;
+        Ok(extra.attach_to(PROVIDER, message))
     }
 
     fn role(&mut self, fields: &mut Fields<'a>) -> Result<Role> {
@@ -186,9 +181,7 @@ impl<'a> Reader<'a, '_> {
             _ => return Ok(Content::Opaque(Opaque::new(PROVIDER, raw.get()))),
         };
         let mut rest = more;
-        for (name, value) in fields.0 {
-            rest.insert(name.into_owned(), self.value(value)?);
-        }
+        rest.extend(json::rest(self.source, fields)?);
         if !rest.is_empty() {
             extra.parts.insert(position.to_string(), rest.into());
         }
@@ -203,13 +196,13 @@ impl<'a> Reader<'a, '_> {
         let mut inner_fields: Fields<'a> = self.parse(inner)?;
         let mut string = |name: &str| inner_fields.take(name).map(|value| self.string(value)).transpose();
         let media = match kind {
-            "image_url" => string("url")?.map(|url| match from_data_url(&url) {
+            "image_url" => string("url")?.map(|url| match base64::from_data_url(&url) {
                 Some(image) if is_of(&image, "image/") => image,
                 _ => Media::url(url),
             }),
             // Bytes that would be written as an image or as sound stay in their own form.
             "file" => string("file_data")?
-                .and_then(|url| from_data_url(&url))
+                .and_then(|url| base64::from_data_url(&url))
                 .filter(|media| !is_of(media, "image/") && !is_of(media, "audio/wav") && !is_of(media, "audio/mpeg")),
             _ => match (string("data")?, string("format")?) {
                 (Some(data), Some(format)) => audio_type(&format)
@@ -220,10 +213,7 @@ impl<'a> Reader<'a, '_> {
         let Some(media) = media else {
             return Ok(None);
         };
-        let mut more = Map::new();
-        for (name, value) in inner_fields.0 {
-            more.insert(name.into_owned(), self.value(value)?);
-        }
+        let more = json::rest(self.source, inner_fields)?;
         let more = if more.is_empty() { Map::new() } else { Map::from_iter([(kind.to_owned(), more.into())]) };
         Ok(Some((media, more)))
     }
@@ -240,8 +230,7 @@ impl<'a> Reader<'a, '_> {
             let mut custom: Fields<'a> = self.parse(custom)?;
             let mut string = |name| custom.take(name).map(|value| self.string(value)).transpose();
             let (name, input) = (string("name")?.unwrap_or_default(), string("input")?.unwrap_or_default());
-            let rest = custom.0.into_iter().map(|(name, value)| Ok((name.into_owned(), self.value(value)?)));
-            let rest = rest.collect::<Result<Map<_, _>>>()?;
+            let rest = json::rest(self.source, custom)?;
             if !rest.is_empty() {
                 more.insert("custom".to_owned(), rest.into());
             }
@@ -255,9 +244,7 @@ impl<'a> Reader<'a, '_> {
             }
             call
         };
-        for (name, value) in fields.0 {
-            more.insert(name.into_owned(), self.value(value)?);
-        }
+        more.extend(json::rest(self.source, fields)?);
         extra.calls.entry(id).or_default().push(more);
         Ok(call)
     }
@@ -275,19 +262,12 @@ impl<'a> Reader<'a, '_> {
             }
             None => Cow::Borrowed(""),
         };
-        let mut more = Map::new();
-        for (name, value) in fields.0 {
-            more.insert(name.into_owned(), self.value(value)?);
-        }
+        let more = json::rest(self.source, fields)?;
         Ok((ToolCall::new(id, name, arguments), more))
     }
 
     fn parse<T: serde::Deserialize<'a>>(&self, raw: &'a RawValue) -> Result<T> {
         json::read(self.source, raw)
-    }
-
-    fn value(&self, raw: &'a RawValue) -> Result<Value> {
-        self.parse::<Json<true>>(raw).map(|json| json.0)
     }
 
     fn string(&self, raw: &'a RawValue) -> Result<Cow<'a, str>> {
@@ -301,39 +281,6 @@ impl<'a> Reader<'a, '_> {
     fn warn(&mut self, text: &str) {
         self.warnings.push(Warning { position: self.position, text: text.to_owned() });
     }
-}
-
-/// Fields that have no place in a message, for its metadata.
-#[derive(Default)]
-struct Extra {
-    fields: Map<String, Value>,
-    parts: Map<String, Value>,
-    calls: BTreeMap<String, Vec<Map<String, Value>>>,
-}
-
-impl Extra {
-    fn attach_to(self, message: Message) -> Message {
-        let Self { fields, parts, calls } = self;
-        let calls = calls.into_iter().filter(|(_, more)| more.iter().any(|more| !more.is_empty()));
-        let calls = calls.map(|(id, more)| (id, more.into_iter().map(Value::Object).collect())).collect();
-        let mut entry = Map::new();
-        for (name, fields) in [("fields", fields), (PARTS, parts), (CALLS, calls)] {
-            if !fields.is_empty() {
-                entry.insert(name.to_owned(), fields.into());
-            }
-        }
-        if entry.is_empty() {
-            return message;
-        }
-        let mut metadata = Metadata::new();
-        metadata.insert(PROVIDER, entry);
-        message.replace_metadata(metadata)
-    }
-}
-
-fn from_data_url(url: &str) -> Option<Media> {
-    let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    Some(Media::bytes(mime_type, base64::decode(data)?))
 }
 
 fn is_of(media: &Media, kind: &str) -> bool {

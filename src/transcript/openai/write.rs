@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Export, Warning, base64};
-use super::{CALLS, PARTS, PROVIDER};
+use super::super::extra::{CALLS, FIELDS, PARTS, add, beside, merge};
+use super::super::{Export, base64};
+use super::PROVIDER;
 use crate::message::json::parse;
 use crate::message::{Content, Media, MediaSource, Message, Opaque, ResultPart, Role, ToolCall, ToolResult};
 
@@ -19,17 +20,13 @@ use crate::message::{Content, Media, MediaSource, Message, Opaque, ResultPart, R
 /// assert_eq!(export.warnings[0].text, "the form cannot say: id");
 /// ```
 pub fn write(messages: &[Message]) -> Export {
-    let mut export = Export { objects: Vec::new(), warnings: Vec::new() };
+    let mut export = Export::default();
     for (position, message) in messages.iter().enumerate() {
         let extra = message.metadata().get(PROVIDER).and_then(Value::as_object);
         let mut writer = Writer { extra, unsaid: Vec::new(), objects: &mut export.objects };
         writer.message(message);
-        let mut unsaid = writer.unsaid;
-        unsaid.dedup();
-        if !unsaid.is_empty() {
-            let text = format!("the form cannot say: {}", unsaid.join(", "));
-            export.warnings.push(Warning { position, text });
-        }
+        let unsaid = writer.unsaid;
+        export.cannot_say(position, unsaid);
     }
     export
 }
@@ -47,11 +44,7 @@ impl Writer<'_> {
             Role::Tool => self.results(message),
             role => self.said(role, message),
         }
-        let own = |present: bool, name| present.then_some(name);
-        let is_other = |(key, _): (&str, &Value)| key != PROVIDER || self.extra.is_none();
-        self.unsaid.extend(own(message.id().is_some(), "id"));
-        self.unsaid.extend(own(message.created_at().is_some(), "created_at"));
-        self.unsaid.extend(own(message.metadata().iter().any(is_other), "metadata"));
+        self.unsaid.extend(beside(message, PROVIDER));
     }
 
     /// A message that is not the result of a tool.
@@ -190,12 +183,15 @@ impl Writer<'_> {
             }
             (MediaSource::Bytes(bytes), mime_type) => {
                 let mime_type = mime_type.unwrap_or("application/octet-stream");
-                let data = base64::encode(bytes);
                 Some(match mime_type {
-                    "audio/wav" => json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}),
-                    "audio/mpeg" => json!({"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}),
+                    "audio/wav" => {
+                        json!({"type": "input_audio", "input_audio": {"data": base64::encode(bytes), "format": "wav"}})
+                    }
+                    "audio/mpeg" => {
+                        json!({"type": "input_audio", "input_audio": {"data": base64::encode(bytes), "format": "mp3"}})
+                    }
                     _ => {
-                        let url = format!("data:{mime_type};base64,{data}");
+                        let url = base64::data_url(mime_type, bytes);
                         if mime_type.starts_with("image/") {
                             json!({"type": "image_url", "image_url": {"url": url}})
                         } else {
@@ -224,29 +220,9 @@ impl Writer<'_> {
     }
 
     fn finish(&mut self, mut object: Map<String, Value>) {
-        if let Some(Value::Object(fields)) = self.extra.and_then(|extra| extra.get("fields")) {
+        if let Some(Value::Object(fields)) = self.extra.and_then(|extra| extra.get(FIELDS)) {
             add(&mut object, fields.clone());
         }
         self.objects.push(Value::Object(object).to_string());
-    }
-}
-
-/// Adds the fields that an object does not have.
-fn add(object: &mut Map<String, Value>, fields: Map<String, Value>) {
-    for (name, value) in fields {
-        object.entry(name).or_insert(value);
-    }
-}
-
-/// Puts further fields into an object, and into the objects in it.
-fn merge(into: &mut Value, more: Option<&Value>) {
-    let (Value::Object(into), Some(Value::Object(more))) = (into, more) else {
-        return;
-    };
-    for (name, value) in more {
-        match into.get_mut(name) {
-            Some(known @ Value::Object(_)) => merge(known, Some(value)),
-            _ => _ = into.insert(name.clone(), value.clone()),
-        }
     }
 }
