@@ -238,11 +238,11 @@ impl Case {
     /// Every stretch that is no longer in the file is in a copy beside it.
     fn check_set_aside(&self, seen: &Seen, disk: &MemoryDisk) {
         let files: Vec<Vec<u8>> = disk.paths().iter().filter_map(|path| disk.read(path)).collect();
-        // Where made-up frames overlap, a part of it may stand where it stood, and the rest in a copy.
+        // Where checksums are made up, a copy may begin before it, or behind its beginning, which then stands where it stood.
         let is_kept = |at: usize, bytes: &[u8]| {
             (0..=bytes.len()).any(|part| {
                 let (there, rest) = bytes.split_at(part);
-                files.iter().any(|file| file == rest)
+                files.iter().any(|file| file.ends_with(rest))
                     && (there.is_empty() || files.iter().any(|file| file.get(at..at + part) == Some(there)))
             })
         };
