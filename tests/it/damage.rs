@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use chat_memory::{ChatMemory, DamageKind, Durability, Error, FileChatMemory, Message, Recovery, Repair};
 use tempfile::tempdir;
@@ -33,10 +32,14 @@ fn beside(path: &Path) -> Vec<PathBuf> {
     beside
 }
 
-/// The events that a piece of work logs: level and fields.
+/// The events that a piece of work logs on this thread: level and fields.
 fn events(work: impl FnOnce()) -> Vec<String> {
-    #[derive(Clone, Default)]
-    struct Events(Arc<Mutex<Vec<String>>>);
+    use std::cell::RefCell;
+    use std::sync::Once;
+    thread_local! {
+        static TOLD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    }
+    struct Events;
     impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Events {
         fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
             struct Line(String);
@@ -47,13 +50,15 @@ fn events(work: impl FnOnce()) -> Vec<String> {
             }
             let mut line = Line(event.metadata().level().to_string());
             event.record(&mut line);
-            self.0.lock().unwrap().push(line.0);
+            TOLD.with_borrow_mut(|told| told.iter_mut().for_each(|told| told.push(line.0.clone())));
         }
     }
-    let events = Events::default();
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(events.clone()), work);
-    let events = events.0.lock().unwrap();
-    events.clone()
+    // One for all threads: those that come and go while others log can make an event go unnoticed.
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Events)).unwrap());
+    TOLD.set(Some(Vec::new()));
+    work();
+    TOLD.take().unwrap()
 }
 
 #[test]
