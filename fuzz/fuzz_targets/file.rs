@@ -184,13 +184,14 @@ impl Case {
         }
     }
 
+    /// A file too short for a message may look like a creation that was cut off to whoever does not know the id.
     fn list(&self, seen: &Seen) {
         let memory = self.open(Recovery::Salvage, None).memory;
         let page = bounded(self.bytes.len(), || memory.conversations(&PageRequest::first(10))).unwrap();
         assert!(page.items.len() + page.problems.len() <= 1 && page.next.is_none());
         if let Some(item) = page.items.first() {
             assert!(item.id == self.id && item.bytes <= self.bytes.len() as u64);
-        } else if page.problems.is_empty() {
+        } else if page.problems.is_empty() && self.bytes.len() >= SHORTEST {
             let is_empty = seen.messages.as_ref().is_ok_and(Vec::is_empty);
             assert!(is_empty && !seen.is_harmed(), "what is not listed was never acknowledged");
         }
@@ -329,6 +330,9 @@ impl Case {
         }
     }
 }
+
+/// A file header and an empty frame.
+const SHORTEST: usize = 60 + 1 + 84;
 
 fn store(disk: &MemoryDisk, recovery: Recovery, window: Option<Window>) -> FileChatMemory {
     let builder = FileChatMemory::builder("/store").disk(Arc::new(disk.clone())).recovery(recovery);
