@@ -22,19 +22,8 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let replaced = lone_surrogates(text);
-        if replaced.is_empty() {
-            return Self { text: Cow::Borrowed(text), replaced };
-        }
-        let mut mended = String::with_capacity(text.len());
-        let mut rest = 0;
-        for at in &replaced {
-            mended.push_str(text.get(rest..*at).unwrap_or_default());
-            mended.push_str("\\ufffd");
-            rest = at + "\\ufffd".len();
-        }
-        mended.push_str(text.get(rest..).unwrap_or_default());
-        Self { text: Cow::Owned(mended), replaced }
+        let (text, replaced) = mend_surrogates(text);
+        Self { text, replaced }
     }
 
     /// How many surrogates were replaced in a part of the text.
@@ -71,6 +60,23 @@ impl<'a> Source<'a> {
     fn offset_of(&self, part: &str) -> usize {
         part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
     }
+}
+
+/// The text with U+FFFD for every lone surrogate, and the offsets of those.
+pub(super) fn mend_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
+    let replaced = lone_surrogates(text);
+    if replaced.is_empty() {
+        return (Cow::Borrowed(text), replaced);
+    }
+    let mut mended = String::with_capacity(text.len());
+    let mut rest = 0;
+    for at in &replaced {
+        mended.push_str(text.get(rest..*at).unwrap_or_default());
+        mended.push_str("\\ufffd");
+        rest = at + "\\ufffd".len();
+    }
+    mended.push_str(text.get(rest..).unwrap_or_default());
+    (Cow::Owned(mended), replaced)
 }
 
 /// Offsets of escapes that are half of a surrogate pair. JSON allows them; a text cannot hold them.

@@ -10,11 +10,27 @@ pub mod jsonl;
 pub mod openai;
 pub mod responses;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::value::RawValue;
 
 use crate::message::Message;
+
+/// JSON text in which every `\uXXXX` that is half of a surrogate pair is replaced by `\ufffd`, and the offsets, in bytes, of those.
+///
+/// JSON may hold halves, which JavaScript and Python write where a text was cut; no Unicode text can, so parsers refuse the whole
+/// document. The forms of this module are mended by themselves; this is for readers of other ones. Lines and columns stay the same.
+///
+/// ```
+/// use chat_memory::transcript::mend_surrogates;
+///
+/// let (text, offsets) = mend_surrogates(r#"{"content":"cut here \ud83d"}"#);
+/// assert_eq!((text.as_ref(), offsets), (r#"{"content":"cut here \ufffd"}"#, vec![21]));
+/// ```
+pub fn mend_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
+    json::mend_surrogates(text)
+}
 
 /// Messages read from another form.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

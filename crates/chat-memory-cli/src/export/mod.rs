@@ -1,0 +1,1 @@
+//! Conversations in forms for people and other programs.

@@ -1,0 +1,6 @@
+//! The command line of `chat-memory`.
+
+mod export;
+mod import;
+
+fn main() {}
