@@ -172,7 +172,7 @@ fn summary(store: &Store, key: Key, set_aside: &[Aside]) -> Result<Option<Conver
 }
 
 /// The id in a file's header; `None` for a file that is gone, or empty.
-fn id_of(store: &Store, key: Key, path: &Path) -> Result<Option<String>> {
+pub(super) fn id_of(store: &Store, key: Key, path: &Path) -> Result<Option<String>> {
     const USUAL: u64 = 4 << 10;
     let file = match store.with_handles(|| store.disk.open(path, Open::Read)) {
         Ok(file) => file,

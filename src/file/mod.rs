@@ -1,7 +1,9 @@
 //! The memory on disk: one file per conversation, appended to and never rewritten.
 
+mod anew;
 mod catalogue;
 mod conversation;
+mod copy;
 mod lock;
 mod names;
 mod options;
@@ -26,7 +28,8 @@ pub use recover::{Repair, RepairReport};
 
 use self::catalogue::Catalogue;
 use self::conversation::{Conversation, check_header, other_conversation};
-use self::names::{Key, Names};
+use self::lock::Exclusive;
+use self::names::{FileName, Key, Names};
 use self::options::Options;
 use self::slots::{SlotRef, Slots};
 use self::write::Receipt;
@@ -155,6 +158,69 @@ impl FileChatMemory {
         recover::repair(&conversation, &slot, repair)
     }
 
+    /// Copies a conversation under another id, with its sequence numbers and times; the number of messages.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where the one has no messages, the other has some, or both are the same; [`Error::Corrupt`] where the
+    /// first is damaged: [`repair`](Self::repair) comes first. After an error the second has no messages.
+    pub fn copy(&self, from: &str, to: &str) -> Result<u64> {
+        copy::copy(self, from, to, copy::Source::Keep)
+    }
+
+    /// Gives a conversation another id; the number of messages. Nothing that is added meanwhile is lost: who adds to the old id waits,
+    /// and then begins a new conversation under it. A crash may leave both, each whole.
+    ///
+    /// ```
+    /// use chat_memory::{ChatMemory, FileChatMemory, Message};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let memory = FileChatMemory::open(directory.path())?;
+    /// memory.add("guest-7", &[Message::user("hello")])?;
+    /// memory.rename("guest-7", "user-42")?;
+    /// assert_eq!(memory.get("user-42")?.len(), 1);
+    /// assert!(memory.get("guest-7")?.is_empty());
+    /// # Ok::<(), chat_memory::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`copy`](Self::copy). An error of the removal leaves both, each whole.
+    pub fn rename(&self, from: &str, to: &str) -> Result<u64> {
+        copy::copy(self, from, to, copy::Source::Remove)
+    }
+
+    /// Writes a conversation that was kept elsewhere, with its sequence numbers and times of recording, all or nothing: what
+    /// [`history`](ChatHistory::history) gave, here or on another machine. Times are kept to the microsecond.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where the conversation has messages already; [`Error::InvalidMessage`] where sequence numbers do not
+    /// ascend. Nothing is written then.
+    pub fn restore(&self, conversation_id: &str, entries: &[Entry]) -> Result<()> {
+        let conversation = self.conversation(conversation_id)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let slot = self.slot(&conversation);
+        copy::restore(&conversation, &slot, entries)
+    }
+
+    /// The id of the conversation whose file this is, from its header; `None` where nothing was acknowledged in it, or there is no file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] where the path is not that of a conversation's file in this store; [`Error::Corrupt`] where the
+    /// header does not hold.
+    pub fn id_of(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
+        let name = path.as_ref().file_name().map(FileName::of);
+        let Some(FileName::Conversation(key) | FileName::SetAside(key, ..)) = name else {
+            let reason = "the file's name is not the sha256 of a conversation id";
+            return Err(Error::InvalidOption { option: "path", reason });
+        };
+        catalogue::id_of(&self.store, key, Names::new(&self.store.root, key).data())
+    }
+
     /// Appends messages; `None` where there were none.
     fn write(&self, conversation_id: &str, messages: &[Message]) -> Result<Option<Receipt>> {
         let conversation = self.conversation(conversation_id)?;
@@ -208,18 +274,7 @@ impl ChatMemory for FileChatMemory {
                 return Err(other_conversation(names));
             }
         }
-        // What was set aside goes first: it is found by the conversation's name only.
-        for path in store.beside(names)?.into_iter().chain([names.data().to_owned()]) {
-            match store.disk.remove(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(|source| io_error("remove", &path, source))?,
-            }
-        }
-        // Also where nothing was removed: another process may have removed it and not have come to this yet.
-        store.sync_names()?;
-        locked.close();
-        store.poisoned.remove(&conversation.key);
-        Ok(())
+        store.remove(&conversation, names, &mut locked)
     }
 }
 
@@ -275,6 +330,22 @@ impl ChatHistory for FileChatMemory {
 }
 
 impl Store {
+    /// Removes a conversation that is locked, and everything beside it, for good.
+    fn remove(&self, conversation: &Conversation<'_>, names: &Names, locked: &mut Exclusive<'_>) -> Result<()> {
+        // What was set aside goes first: it is found by the conversation's name only.
+        for path in self.beside(names)?.into_iter().chain([names.data().to_owned()]) {
+            match self.disk.remove(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|source| io_error("remove", &path, source))?,
+            }
+        }
+        // Also where nothing was removed: another process may have removed it and not have come to this yet.
+        self.sync_names()?;
+        locked.close();
+        self.poisoned.remove(&conversation.key);
+        Ok(())
+    }
+
     /// The files beside a conversation that belong to it: what was set aside, and what a repair left.
     fn beside(&self, names: &Names) -> Result<Vec<PathBuf>> {
         let all = self.with_handles(|| self.disk.list(&self.root));

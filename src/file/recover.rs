@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::anew;
 use super::conversation::{Contents, Conversation, Header, Known, load, read};
 use super::io_error;
 use super::lock::{Exclusive, Missing};
 use super::names::Names;
-use super::options::FileLocks;
 use super::reader::records;
 use super::slots::SlotRef;
-use super::write::{begin_anew, encode_header, mend_end};
-use crate::disk::{DiskFile, Lock, Open};
+use super::write::{begin_anew, mend_end};
+use crate::disk::{DiskFile, Open};
 use crate::error::Result;
 use crate::history::{Damage, DamageKind};
-use crate::log::{DecodeError, Epoch, FileHeader, Frame, FrameHeader, FrameWriter, Scan, Stretch, Tail};
+use crate::log::{DecodeError, FileHeader, Frame, FrameWriter, Scan, Stretch, Tail};
 use crate::message::Role;
 
 /// What [`FileChatMemory::repair`](super::FileChatMemory::repair) does.
@@ -88,8 +88,8 @@ pub(super) fn examine<'a>(
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Roles {
     pub(super) messages: u64,
-    has_system: bool,
-    has_user: bool,
+    pub(super) has_system: bool,
+    pub(super) has_user: bool,
 }
 
 impl Roles {
@@ -114,8 +114,8 @@ impl Roles {
 
 /// A whole file, looked at anew: what is remembered of a file says nothing about what was harmed since.
 pub(super) struct Look {
-    bytes: Vec<u8>,
-    contents: Contents,
+    pub(super) bytes: Vec<u8>,
+    pub(super) contents: Contents,
     /// The number of intact messages.
     pub(super) messages: u64,
     pub(super) damage: Vec<Damage>,
@@ -190,93 +190,17 @@ fn mend(
                 let is_torn = *kind == DamageKind::UnfinishedEnd;
                 asides.push(set_aside(conversation, &slot.names, file, *offset, Some(*end), is_torn)?);
             }
-            rewrite(conversation, slot, locked, &look.bytes, contents)?;
+            // The frames that are intact, under their sequence numbers.
+            anew::replace(conversation, slot, locked, FileHeader::REPAIRED, |new| {
+                let bytes = &look.bytes;
+                examine(bytes, contents, conversation, &slot.names, |frame, roles| {
+                    new.append(FrameWriter::with_payload(frame.payload), frame.header, roles)
+                })
+                .map(drop)
+            })?;
         }
     }
     Ok(asides)
-}
-
-/// Writes the frames that are intact to a new file, which takes the conversation's name.
-fn rewrite(
-    conversation: &Conversation<'_>,
-    slot: &SlotRef<'_>,
-    locked: &mut Exclusive<'_>,
-    bytes: &[u8],
-    contents: &Contents,
-) -> Result<()> {
-    let (store, path) = (conversation.store, slot.names.temporary());
-    let failed = |operation| {
-        let path = path.clone();
-        move |source| io_error(operation, &path, source)
-    };
-    // Nobody else writes this name, for we hold the conversation's lock: what is there is left from a crash.
-    match store.disk.remove(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        removed => removed.map_err(failed("remove"))?,
-    }
-    let file = store.with_handles(|| store.disk.open(&path, Open::CreateNew)).map_err(failed("create"))?;
-    let written = (|| {
-        // Locked before it has the conversation's name, and until that is durable: whoever opens it then waits, and
-        // acknowledges nothing that a power cut could replace by the old file.
-        if store.options.file_locks == FileLocks::Required {
-            file.lock(Lock::Exclusive).map_err(failed("lock"))?;
-        }
-        let epoch = Epoch(store.disk.random());
-        let header = encode_header(conversation, FileHeader { epoch, flags: FileHeader::REPAIRED })?;
-        file.write_all_at(&header, 0).map_err(failed("write to"))?;
-        let mut next =
-            Rewritten { epoch, offset: header.len() as u64, ordinal: 0, newest_system: None, newest_user: None };
-        examine(bytes, contents, conversation, &slot.names, |frame, roles| {
-            let offset = next.offset;
-            let frame = next.frame(&frame, roles);
-            file.write_all_at(&frame, offset).map_err(failed("write to"))
-        })?;
-        file.sync().map_err(failed("sync"))?;
-        store.disk.rename(&path, slot.names.data()).map_err(failed("rename"))
-    })();
-    if let Err(error) = written {
-        drop(file);
-        let _ = store.disk.remove(&path); // the next repair, or a clear, tries again
-        return Err(error);
-    }
-    // The old file has lost its name: what follows is about the new one. Until its name is durable, nothing may be
-    // acknowledged in it: a store that promises to survive the loss of power syncs the directory before it adds to it.
-    let identity = file.status().map_err(failed("look at"))?.identity;
-    locked.replace(file.into(), identity);
-    store.sync_names()?;
-    if let Some(open) = locked.open_file() {
-        open.name_is_durable = true;
-    }
-    Ok(())
-}
-
-/// Where the next frame of a new file goes.
-struct Rewritten {
-    epoch: Epoch,
-    offset: u64,
-    ordinal: u32,
-    newest_system: Option<u64>,
-    newest_user: Option<u64>,
-}
-
-impl Rewritten {
-    /// The same messages, sequence numbers and time in their new place.
-    fn frame(&mut self, frame: &Frame<'_>, roles: Roles) -> Vec<u8> {
-        let Self { epoch, offset, ordinal, .. } = *self;
-        if roles.has_system {
-            self.newest_system = Some(offset);
-        }
-        if roles.has_user {
-            self.newest_user = Some(offset);
-        }
-        let (newest_system, newest_user) = (self.newest_system, self.newest_user);
-        let writer = FrameWriter::with_payload(frame.payload);
-        let header = FrameHeader { epoch, offset, ordinal, newest_system, newest_user, ..frame.header };
-        let (bytes, header, _) = writer.finish(header);
-        self.offset = header.end();
-        self.ordinal += 1;
-        bytes
-    }
 }
 
 /// Copies a stretch of a file, or all from `start` on, to a file of its own beside it, durably.

@@ -16,6 +16,7 @@ mod at_work;
 mod bridges;
 mod conformance;
 mod conversations;
+mod copying;
 mod crashes;
 mod damage;
 mod damage_table;

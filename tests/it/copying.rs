@@ -1,0 +1,200 @@
+//! Copies, new ids, and conversations that come from elsewhere.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use chat_memory::{
+    ChatHistory, ChatMemory, Durability, Entry, Error, FileChatMemory, HistoryRange, Message, PageRequest,
+};
+
+use crate::sim_disk::{SimDisk, Trouble};
+use crate::support::{quick, texts};
+
+const ROOT: &str = "/store";
+
+fn open(disk: &SimDisk) -> FileChatMemory {
+    FileChatMemory::builder(ROOT).durability(Durability::Disk).disk(Arc::new(disk.clone())).open().unwrap()
+}
+
+fn whole(memory: &FileChatMemory, id: &str) -> Vec<Entry> {
+    memory.history(id, HistoryRange::all()).unwrap()
+}
+
+#[test]
+fn a_copy_has_the_same_messages_numbers_and_times_and_goes_its_own_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("a", &[Message::system("s"), Message::user("one")]).unwrap();
+    memory.add("a", &[Message::assistant("two")]).unwrap();
+    assert_eq!(memory.copy("a", "b").unwrap(), 3);
+    assert_eq!(whole(&memory, "b"), whole(&memory, "a"));
+    memory.add("b", &[Message::user("three")]).unwrap();
+    assert_eq!(whole(&memory, "b").last().unwrap().seq, 3);
+    assert_eq!(whole(&memory, "a").len(), 3);
+    // Also for a store that sees it for the first time, through a window, and whole.
+    let windowed = FileChatMemory::builder(directory.path()).max_messages(2).open().unwrap();
+    assert_eq!(texts(&windowed.get("b").unwrap()), ["s", "three"]);
+    assert!(windowed.verify("b").unwrap().is_whole());
+}
+
+#[test]
+fn a_conversation_is_never_copied_over_another_or_from_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("a", &[Message::user("one")]).unwrap();
+    memory.add("b", &[Message::user("two")]).unwrap();
+    for (from, to) in [("a", "b"), ("a", "a"), ("unknown", "c"), ("unknown", "a")] {
+        for copied in [memory.copy(from, to), memory.rename(from, to)] {
+            assert!(matches!(copied, Err(Error::Conflict { .. })), "{from} to {to}");
+        }
+    }
+    assert!(matches!(memory.copy("a", " "), Err(Error::InvalidConversationId)));
+    assert_eq!(texts(&memory.get("a").unwrap()), ["one"]);
+    assert_eq!(texts(&memory.get("b").unwrap()), ["two"]);
+    assert_eq!(memory.conversations(&PageRequest::first(9)).unwrap().items.len(), 2);
+    assert!(!memory.path("c").exists());
+}
+
+#[test]
+fn what_is_damaged_is_not_copied_before_it_is_repaired() {
+    let disk = SimDisk::default();
+    let memory = open(&disk);
+    memory.add("a", &[Message::user("one")]).unwrap();
+    memory.add("a", &[Message::user("two")]).unwrap();
+    disk.tamper(&memory.path("a"), |bytes| bytes[150] ^= 1);
+    assert!(memory.rename("a", "b").unwrap_err().is_corrupt());
+    assert!(memory.get("b").unwrap().is_empty());
+    memory.repair("a", chat_memory::Repair::Apply).unwrap();
+    // It goes on under its numbers.
+    let kept = whole(&memory, "a");
+    memory.rename("a", "b").unwrap();
+    assert_eq!((whole(&memory, "b"), whole(&memory, "a")), (kept, Vec::new()));
+}
+
+#[test]
+fn a_power_cut_or_a_failure_during_a_rename_leaves_one_or_both_and_never_none() {
+    let said = [Message::user("one"), Message::assistant("two")];
+    let begin = || {
+        let disk = SimDisk::default();
+        open(&disk).add("a", &said).unwrap();
+        disk
+    };
+    let steps = {
+        let disk = begin();
+        let before = disk.operations();
+        open(&disk).rename("a", "b").unwrap();
+        disk.operations() - before
+    };
+    assert!(steps > 5, "{steps}");
+    let check = |memory: &FileChatMemory, renamed: bool| {
+        let (old, new) = (memory.get("a").unwrap(), memory.get("b").unwrap());
+        assert!(old == said || (old.is_empty() && new == said));
+        assert!(new == said || (new.is_empty() && !renamed));
+        // Whatever is there goes on.
+        if new.is_empty() {
+            memory.rename("a", "b").unwrap();
+            assert_eq!(memory.get("b").unwrap(), said);
+        }
+        memory.add("b", &[Message::user("three")]).unwrap();
+        assert_eq!(memory.get("b").unwrap().len(), 3);
+    };
+    let mut states = 0;
+    for at in 0..steps {
+        let disk = begin();
+        let memory = open(&disk);
+        disk.trouble(Trouble::PowerCut { at });
+        let renamed = memory.rename("a", "b").is_ok();
+        for image in disk.after_power_cut() {
+            check(&open(&SimDisk::with_image(&image)), renamed);
+            states += 1;
+        }
+        for (short, for_good) in [(false, false), (true, false), (false, true), (true, true)] {
+            let disk = begin();
+            let memory = open(&disk);
+            disk.trouble(Trouble::Fails { at, errno: 5, short, for_good });
+            let renamed = memory.rename("a", "b").is_ok();
+            disk.no_trouble();
+            for image in disk.after_power_cut().into_iter().chain([disk.live()]) {
+                check(&open(&SimDisk::with_image(&image)), renamed);
+                states += 1;
+            }
+        }
+    }
+    println!("{states} states");
+    assert!(states > 60, "{states}");
+}
+
+#[test]
+fn adds_beside_renames_to_and_fro_all_arrive() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("a", &[Message::user("first")]).unwrap();
+    std::thread::scope(|scope| {
+        let memory = &memory;
+        let adds = ["a", "b"].map(|id| {
+            scope.spawn(move || (0..200).for_each(|n| memory.add(id, &[Message::user(n.to_string())]).unwrap()))
+        });
+        let rename = |from, to| {
+            move || {
+                for n in 0..200 {
+                    // Where both have messages it is refused; then one goes to a place of its own.
+                    if memory.rename(from, to).is_err() {
+                        let _ = memory.rename(from, &format!("{from}-{n}"));
+                    }
+                }
+            }
+        };
+        scope.spawn(rename("a", "b"));
+        scope.spawn(rename("b", "a"));
+        adds.map(|add| add.join().unwrap());
+    });
+    let all = memory.conversations(&PageRequest::first(1_000)).unwrap().items;
+    assert_eq!(all.iter().map(|summary| summary.messages).sum::<u64>(), 401);
+}
+
+#[test]
+fn what_comes_from_elsewhere_keeps_its_numbers_and_times() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = quick(directory.path());
+    let time = |seconds| UNIX_EPOCH + Duration::from_micros(seconds * 1_000_000 + 17);
+    let mut entries: Vec<Entry> =
+        (0..300).map(|n| Entry::new(n, time(n / 150), Message::user(format!("number {n}")))).collect();
+    entries.push(Entry::new(400, time(9), Message::assistant("behind a gap")));
+    memory.restore("a", &entries).unwrap();
+    assert_eq!(whole(&memory, "a"), entries);
+    assert_eq!(memory.history("a", HistoryRange::last(2)).unwrap(), entries[299..]);
+    assert!(memory.verify("a").unwrap().is_whole());
+    memory.add("a", &[Message::user("next")]).unwrap();
+    assert_eq!(whole(&memory, "a").last().unwrap().seq, 401);
+
+    assert!(matches!(memory.restore("a", &entries), Err(Error::Conflict { .. })));
+    let unordered = [entries[1].clone(), entries[0].clone()];
+    assert!(matches!(memory.restore("b", &unordered), Err(Error::InvalidMessage { index: 1, .. })));
+    memory.restore("b", &[]).unwrap();
+    assert!(!memory.path("b").exists());
+}
+
+#[test]
+fn a_restore_splits_what_one_batch_may_not_hold_and_refuses_what_no_batch_may() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = FileChatMemory::builder(directory.path()).max_batch_bytes(4_000).open().unwrap();
+    let entry = |seq, length| Entry::new(seq, UNIX_EPOCH, Message::user("x".repeat(length)));
+    let entries: Vec<Entry> = (0..40).map(|seq| entry(seq, 700)).collect();
+    memory.restore("a", &entries).unwrap();
+    assert_eq!(whole(&memory, "a"), entries);
+    assert!(matches!(memory.restore("b", &[entry(0, 10), entry(1, 5_000)]), Err(Error::TooLarge { .. })));
+    assert!(memory.get("b").unwrap().is_empty());
+    memory.restore("b", &[entry(0, 10)]).unwrap();
+}
+
+#[test]
+fn a_file_tells_whose_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("user-42", &[Message::user("one")]).unwrap();
+    let path = memory.path("user-42");
+    assert_eq!(memory.id_of(&path).unwrap().as_deref(), Some("user-42"));
+    assert_eq!(memory.id_of(path.file_name().unwrap()).unwrap().as_deref(), Some("user-42"));
+    assert_eq!(memory.id_of(memory.path("another")).unwrap(), None);
+    assert!(matches!(memory.id_of("notes.txt"), Err(Error::InvalidOption { .. })));
+}
