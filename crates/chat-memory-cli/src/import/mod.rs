@@ -56,3 +56,7 @@ impl fmt::Display for Refused {
         write!(f, "{} (line {}, column {}): {}", self.name, self.line, self.column, self.reason)
     }
 }
+
+pub fn read(file_name: &str, _: &str, _: Option<Format>) -> Result<Archive, Refused> {
+    Err(Refused { name: file_name.to_owned(), line: 1, column: 1, reason: "not yet".to_owned() })
+}

@@ -1,0 +1,220 @@
+//! `verify`, `repair`, `clear`, `copy` and `rename`.
+
+use std::io::{self, IsTerminal, Write};
+
+use chat_memory::{ChatHistory, ChatMemory, Damage, DamageKind, FileChatMemory, HistoryRange, Repair};
+use serde_json::json;
+
+use crate::cli::{ClearArgs, FromTo, Global, RepairArgs, VerifyArgs};
+use crate::failure::{Failure, in_full};
+use crate::out::{DIM, GREEN, Out, RED, Styled, YELLOW};
+use crate::progress::Progress;
+use crate::store;
+use crate::text::{count, on_a_line, size};
+
+pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), Failure> {
+    let memory = store::open(global)?;
+    let (ids, mut harmed) = chosen(&memory, &args.conversations, out)?;
+    let mut progress = Progress::new(ids.len() as u64, "conversations");
+    let (mut messages, mut bytes) = (0, 0);
+    for id in &ids {
+        let name = on_a_line(id);
+        match memory.verify(id) {
+            Ok(found) => {
+                if found.messages == 0 && found.damage.is_empty() && found.set_aside.is_empty() && !args.conversations.is_empty() {
+                    return Err(store::unknown(id));
+                }
+                messages += found.messages;
+                bytes += found.bytes;
+                if out.is_json() {
+                    out.json(&json!({
+                        "conversation": id, "messages": found.messages, "bytes": found.bytes,
+                        "damage": found.damage.iter().map(super::damage_json).collect::<Vec<_>>(),
+                        "set_aside": found.set_aside, "file": memory.path(id),
+                    }))?;
+                } else if !found.is_whole() {
+                    out.line(format_args!("{} {name}: {} intact", Styled(RED, "damaged"), count(found.messages, "message")))?;
+                    tell(out, &found.damage)?;
+                    for path in &found.set_aside {
+                        out.line(format_args!("    set aside earlier: {}", path.display()))?;
+                    }
+                    out.line(format_args!("    {}", Styled(DIM, memory.path(id).display())))?;
+                } else if !args.conversations.is_empty() {
+                    out.line(format_args!("{} {name}: {}", Styled(GREEN, "whole"), count(found.messages, "message")))?;
+                }
+                harmed += u64::from(!found.is_whole());
+            }
+            Err(error) => {
+                harmed += 1;
+                report(out, id, &error)?;
+            }
+        }
+        progress.advance(1);
+    }
+    drop(progress);
+    if !out.is_json() {
+        let all = count(ids.len() as u64, "conversation");
+        out.line(format_args!("{all}, {}, {} read", count(messages, "message"), size(bytes)))?;
+    }
+    match harmed {
+        0 => Ok(()),
+        _ => Err(Failure::Partly(format!("{} damaged; `chat-memory repair` says what it would do", is_are(harmed)))),
+    }
+}
+
+pub fn repair(global: &Global, args: &RepairArgs, out: &mut Out) -> Result<(), Failure> {
+    let memory = store::open(global)?;
+    let (ids, mut failed) = chosen(&memory, &args.conversations, out)?;
+    let how = if args.apply { Repair::Apply } else { Repair::DryRun };
+    let mut progress = Progress::new(ids.len() as u64, "conversations");
+    let mut harmed = 0;
+    for id in &ids {
+        progress.advance(1);
+        let name = on_a_line(id);
+        let found = match memory.repair(id, how) {
+            Ok(found) => found,
+            Err(error) => {
+                failed += 1;
+                report(out, id, &error)?;
+                continue;
+            }
+        };
+        if out.is_json() {
+            out.json(&json!({
+                "conversation": id, "messages": found.messages, "applied": args.apply,
+                "damage": found.damage.iter().map(super::damage_json).collect::<Vec<_>>(),
+                "set_aside": found.set_aside, "file": memory.path(id),
+            }))?;
+        }
+        if found.damage.is_empty() {
+            continue;
+        }
+        harmed += 1;
+        if out.is_json() {
+            continue;
+        }
+        let done = if args.apply { Styled(GREEN, "mended") } else { Styled(YELLOW, "would be mended") };
+        out.line(format_args!("{done} {name}: {} kept", count(found.messages, "message")))?;
+        tell(out, &found.damage)?;
+        for path in &found.set_aside {
+            out.line(format_args!("    set aside: {}", path.display()))?;
+        }
+    }
+    drop(progress);
+    if !out.is_json() {
+        let all = count(ids.len() as u64, "conversation");
+        match harmed {
+            0 => out.line(format_args!("{all} looked at, nothing to mend"))?,
+            _ if args.apply => out.line(format_args!("{all} looked at, {harmed} mended"))?,
+            _ => out.line(format_args!("{all} looked at, {harmed} to mend: --apply does it"))?,
+        }
+    }
+    match failed {
+        0 if harmed > 0 && !args.apply => Err(Failure::Partly(format!("{} damaged", is_are(harmed)))),
+        0 => Ok(()),
+        _ => Err(Failure::Partly(format!("{} could not be mended", count(failed, "conversation")))),
+    }
+}
+
+pub fn clear(global: &Global, args: &ClearArgs, out: &mut Out) -> Result<(), Failure> {
+    let memory = store::open(global)?;
+    for id in &args.conversations {
+        if !memory.path(id).exists() {
+            return Err(store::unknown(id));
+        }
+    }
+    for id in &args.conversations {
+        let name = on_a_line(id);
+        if !args.yes && !is_sure(&name)? {
+            return Err(Failure::Other(format!("'{name}' was not cleared; --yes does it without asking")));
+        }
+        memory.clear(id)?;
+        match out.is_json() {
+            true => out.json(&json!({ "cleared": id }))?,
+            false => out.line(format_args!("cleared {name}"))?,
+        }
+    }
+    Ok(())
+}
+
+pub fn copy(global: &Global, args: &FromTo, out: &mut Out) -> Result<(), Failure> {
+    transfer(global, args, out, "copied", FileChatMemory::copy)
+}
+
+pub fn rename(global: &Global, args: &FromTo, out: &mut Out) -> Result<(), Failure> {
+    transfer(global, args, out, "renamed", FileChatMemory::rename)
+}
+
+fn transfer(
+    global: &Global,
+    FromTo { from, to }: &FromTo,
+    out: &mut Out,
+    done: &str,
+    transfer: fn(&FileChatMemory, &str, &str) -> chat_memory::Result<u64>,
+) -> Result<(), Failure> {
+    let memory = store::open(global)?;
+    if !memory.path(from).exists() {
+        return Err(store::unknown(from));
+    }
+    if memory.history(to, HistoryRange::last(1)).is_ok_and(|last| !last.is_empty()) && from != to {
+        let to = on_a_line(to);
+        return Err(Failure::Other(format!("'{to}' holds messages already; nothing was changed")));
+    }
+    let messages = transfer(&memory, from, to)?;
+    match out.is_json() {
+        true => out.json(&json!({ "from": from, "to": to, "messages": messages, "done": done })),
+        false => out.line(format_args!("{done} {} from {} to {}", count(messages, "message"), on_a_line(from), on_a_line(to))),
+    }
+}
+
+/// The conversations that are meant. Where all are, what cannot be listed is damage too: it is reported and counted.
+fn chosen(memory: &FileChatMemory, given: &[String], out: &mut Out) -> Result<(Vec<String>, u64), Failure> {
+    if !given.is_empty() {
+        return Ok((given.to_vec(), 0));
+    }
+    let store::Catalogue { conversations, problems } = store::catalogue(memory)?;
+    for problem in &problems {
+        match out.is_json() {
+            true => out.json(&json!({ "file": problem.path, "problem": problem.reason }))?,
+            false => out.line(format_args!("{} {}\n    {}", Styled(RED, "not listed"), problem.path.display(), problem.reason))?,
+        }
+    }
+    Ok((conversations.into_iter().map(|summary| summary.id).collect(), problems.len() as u64))
+}
+
+fn tell(out: &mut Out, damage: &[Damage]) -> Result<(), Failure> {
+    damage.iter().try_for_each(|Damage { kind, offset, end, .. }| {
+        let lost = match kind {
+            DamageKind::UnfinishedEnd => "nothing is lost: it was never acknowledged",
+            DamageKind::Header => "no message is in it",
+            DamageKind::SetAside => "the copy is kept",
+            _ => "what was in it cannot be read; a repair keeps a copy",
+        };
+        let bytes = size(end.saturating_sub(*offset));
+        out.line(format_args!("    bytes {offset} to {end} ({bytes}): {}; {lost}", kind.reason()))
+    })
+}
+
+fn report(out: &mut Out, id: &str, error: &chat_memory::Error) -> Result<(), Failure> {
+    match out.is_json() {
+        true => out.json(&json!({ "conversation": id, "error": in_full(error) })),
+        false => out.line(format_args!("{} {}: {}", Styled(RED, "failed"), on_a_line(id), in_full(error))),
+    }
+}
+
+fn is_are(number: u64) -> String {
+    let verb = if number == 1 { "is" } else { "are" };
+    format!("{} {verb}", count(number, "conversation"))
+}
+
+fn is_sure(name: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    anstream::eprint!("Remove '{name}' for good? [y/N] ");
+    let failed = |error: io::Error| Failure::Other(format!("cannot ask: {error}"));
+    io::stderr().flush().map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,149 @@
+//! `export`: conversations out.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use chat_memory::{ChatHistory, FileChatMemory, HistoryRange};
+
+use crate::cli::{ExportArgs, Global};
+use crate::export::{Format, archive};
+use crate::failure::Failure;
+use crate::out::{self, Out, Styled, YELLOW};
+use crate::progress::Progress;
+use crate::store;
+use crate::text::{count, on_a_line};
+
+pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
+    let memory = store::open(global)?;
+    let mut ids = args.conversations.clone();
+    let mut failed = 0;
+    if args.all {
+        let catalogue = store::catalogue(&memory)?;
+        for problem in &catalogue.problems {
+            out::note(format_args!("{} {}: {}", Styled(YELLOW, "not exported:"), problem.path.display(), problem.reason));
+        }
+        failed = catalogue.problems.len() as u64;
+        ids = catalogue.conversations.into_iter().map(|summary| summary.id).collect();
+        // The order of a backup must not depend on who wrote last.
+        ids.sort_unstable();
+    }
+    let several = args.all || ids.len() > 1;
+    let mut progress = Progress::new(ids.len() as u64, "conversations");
+    let mut done = |id: &str, result: Result<(), Failure>| {
+        progress.advance(1);
+        match result {
+            Err(failure @ (Failure::Memory(_) | Failure::Nothing(_))) if several => {
+                failed += 1;
+                out::note(format_args!("{} {}: {failure}", Styled(YELLOW, "not exported:"), on_a_line(id)));
+                Ok(())
+            }
+            result => result,
+        }
+    };
+    match (&args.output, args.format) {
+        (None, Format::Jsonl) => ids.iter().try_for_each(|id| done(id, lines(&memory, id, |line| out.line(line))))?,
+        (Some(path), Format::Jsonl) => {
+            replace(path, |file| {
+                let failed = |source| Failure::Io { operation: "write to", path: path.clone(), source };
+                ids.iter().try_for_each(|id| done(id, lines(&memory, id, |line| writeln!(file, "{line}").map_err(failed))))
+            })?;
+        }
+        (None, _) if several => {
+            return Err(Failure::Usage(
+                "several conversations of this form do not fit one file: name a directory with --output".to_owned(),
+            ));
+        }
+        (None, format) => ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| out.text(text))))?,
+        (Some(path), format) if several => {
+            fs::create_dir_all(path).map_err(Failure::io("create", path))?;
+            let mut taken = std::collections::HashSet::new();
+            ids.iter().try_for_each(|id| {
+                let file = path.join(file_name(id, format, &memory, &mut taken));
+                done(id, whole(&memory, id, format).and_then(|text| write(&file, &text)))
+            })?;
+        }
+        (Some(path), format) => {
+            ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| write(path, &text))))?;
+        }
+    }
+    drop(progress);
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::Partly(format!("{} not exported", count(failed, "conversation")))),
+    }
+}
+
+/// Our own form, without holding a conversation in memory.
+fn lines(
+    memory: &FileChatMemory,
+    id: &str,
+    mut write: impl FnMut(String) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let found = store::for_each_chunk(memory, id, |chunk| {
+        chunk.iter().try_for_each(|entry| write(archive::line(id, entry)))?;
+        Ok(true)
+    })?;
+    if found { Ok(()) } else { Err(store::unknown(id)) }
+}
+
+fn whole(memory: &FileChatMemory, id: &str, format: Format) -> Result<String, Failure> {
+    let entries = memory.history(id, HistoryRange::all())?;
+    if entries.is_empty() {
+        return Err(store::unknown(id));
+    }
+    let written = format.write(id, &entries);
+    const MOST: usize = 5;
+    for unsaid in written.unsaid.iter().take(MOST) {
+        out::note(format_args!("{} {}, {unsaid}", Styled(YELLOW, "left out:"), on_a_line(id)));
+    }
+    if let Some(more) = written.unsaid.len().checked_sub(MOST + 1) {
+        out::note(format_args!("{} {}, {} more of the kind", Styled(YELLOW, "left out:"), on_a_line(id), more + 1));
+    }
+    Ok(written.text)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    replace(path, |file| file.write_all(text.as_bytes()).map_err(Failure::io("write to", path)))
+}
+
+/// Writes a file under another name first, so that a backup is never half a backup.
+fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<fs::File>) -> Result<(), Failure>) -> Result<(), Failure> {
+    if path.is_dir() {
+        let text = format!("{} is a directory; name a file, or several conversations", path.display());
+        return Err(Failure::Usage(text));
+    }
+    // What is no plain file, such as /dev/stdout, is written to as it is.
+    let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let partial = if is_special { path.to_owned() } else { PathBuf::from(name) };
+    let file = fs::File::create(&partial).map_err(Failure::io("create", &partial))?;
+    let mut file = BufWriter::with_capacity(1 << 16, file);
+    let written = write(&mut file).and_then(|()| file.flush().map_err(Failure::io("write to", &partial)));
+    if is_special {
+        return written;
+    }
+    let written = written.and_then(|()| file.get_ref().sync_all().map_err(Failure::io("sync", &partial)));
+    let written = written.and_then(|()| fs::rename(&partial, path).map_err(Failure::io("rename to", path)));
+    written.inspect_err(|_| _ = fs::remove_file(&partial))
+}
+
+/// A name that a person knows the conversation by and every file system takes; where that is not the id itself, with the
+/// beginning of the store's own name behind it.
+fn file_name(
+    id: &str,
+    format: Format,
+    memory: &FileChatMemory,
+    taken: &mut std::collections::HashSet<String>,
+) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+    let plain: String = id.chars().take(60).map(|char| if is_plain(char) { char } else { '_' }).collect();
+    let hash = memory.path(id);
+    let hash = hash.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let extension = format.extension();
+    if plain == id && !id.starts_with('.') && taken.insert(plain.to_lowercase()) {
+        return format!("{plain}.{extension}");
+    }
+    format!("{}-{}.{extension}", plain.trim_start_matches('.'), hash.get(..12).unwrap_or(hash))
+}
