@@ -144,7 +144,9 @@ impl Case {
                     "history and get are the same messages"
                 );
                 let (last, newest) = (&history[history.len().saturating_sub(3)..], newest.unwrap());
-                assert!(newest == last || self.claims_of_none(), "the newest end the history: {newest:?} {last:?}");
+                // Of a frame that holds and does not decode whole, which takes made-up checksums, whoever reads its end alone sees that.
+                let may_differ = self.claims_of_none() || seen.has(&[DamageKind::Undecodable]);
+                assert!(newest == last || may_differ, "the newest end the history: {newest:?} {last:?}");
             }
             (Err(_), Ok(history)) => assert!(history.is_empty() && self.claims_of_none(), "{messages:?} {history:?}"),
             (_, Err(_)) => assert!(messages.is_err(), "{history:?}"),
