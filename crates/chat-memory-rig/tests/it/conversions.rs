@@ -3,16 +3,14 @@
 use std::time::SystemTime;
 
 use chat_memory::transcript::anthropic;
-use chat_memory::{
-    ChatMemory, Content, InMemoryChatMemory, Media, Message, Opaque, Reasoning, ResultPart, Role, ToolResult,
-};
+use chat_memory::{ChatMemory, Content, InMemoryChatMemory, Media, Message, Reasoning, ResultPart, Role, ToolResult};
 use chat_memory_rig::{RigMemory, from_rig, to_rig};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rig_core::completion::Message as RigMessage;
 use rig_core::completion::message::{
-    AssistantContent, AssistantMessage, AudioMediaType, DocumentMediaType, ImageMediaType, ToolCall, ToolFunction,
-    ToolName, ToolResultContent, UserContent, VideoMediaType,
+    AssistantContent, AssistantMessage, AudioMediaType, DocumentMediaType, ImageMediaType, Opaque, ToolCall,
+    ToolFunction, ToolName, ToolResultContent, UserContent, VideoMediaType,
 };
 use rig_core::memory::ConversationMemory;
 use rig_core::transcript::validate_canonical;
@@ -42,8 +40,8 @@ fn parts() -> impl Strategy<Value = Vec<Content>> {
         result.prop_map(Content::ToolResult),
         ("x?", "f?", any::<String>()).prop_map(|(id, name, text)| chat_memory::ToolCall::new(id, name, text).into()),
         any::<String>().prop_map(|text| Reasoning::new(text).with_signature("s").into()),
-        Just(Opaque::new("openai", "{}").into()),
-        Just(Opaque::new("rig", "no JSON").into()),
+        Just(chat_memory::Opaque::new("openai", "{}").into()),
+        Just(chat_memory::Opaque::new("rig", "no JSON").into()),
     ];
     vec(part, 0..4)
 }
@@ -123,8 +121,8 @@ fn what_rig_cannot_say_is_told() {
         Message::developer("d"),
         Message::user("u").with_name("ann").with_id("m").with_created_at(SystemTime::UNIX_EPOCH).with_metadata("k", 1),
         call.with_content(Reasoning::new("").with_redacted("sealed")).with_media(Media::bytes("audio/wav", [1])),
-        Message::tool_result("x", "", "r").with_content(Opaque::new("openai", "{}")),
-        Message::new(Role::Assistant, [Opaque::new("anthropic", "{}").into()]),
+        Message::tool_result("x", "", "r").with_content(chat_memory::Opaque::new("openai", "{}")),
+        Message::new(Role::Assistant, [chat_memory::Opaque::new("anthropic", "{}").into()]),
         Message::user("").with_media(Media::bytes("image/bmp", [1])),
         Message::system("s").with_media(Media::url("u")),
     ];
@@ -227,6 +225,32 @@ fn a_document_of_text_is_one_of_bytes_here() {
     assert_eq!(to_rig(&messages).messages, said);
 }
 
+/// As a window, or another program, leaves them.
+#[test]
+fn only_what_follows_results_joins_them() {
+    let call = Message::new(Role::Assistant, []).with_tool_call("x", "f", "{}");
+    let result = Message::tool_result("x", "f", "r");
+    let joining = Message::user("v").with_metadata("rig", json!({"joins": true}));
+    let messages = |list: &[&Message]| {
+        let list: Vec<Message> = list.iter().map(|message| (*message).clone()).collect();
+        to_rig(&list).messages.len()
+    };
+    assert_eq!(messages(&[&call, &result, &joining]), 2);
+    assert_eq!(messages(&[&Message::user("u"), &joining]), 2);
+    assert_eq!(messages(&[&Message::user("u"), &result]), 2);
+    assert_eq!(messages(&[&call, &result, &result]), 2);
+    assert_eq!(messages(&[&call, &result, &joining, &joining]), 3);
+    assert_eq!(messages(&[&call, &result, &joining, &result]), 3);
+}
+
+#[test]
+fn a_call_keeps_its_own_id_whatever_the_metadata_says() {
+    let call = Message::new(Role::Assistant, []).with_tool_call("x", "f", "{}");
+    let call = call.with_metadata("rig", json!({"calls": {"x": [{"id": {"provider": "y"}}]}}));
+    let expected = AssistantContent::tool_call("x", ToolName::new("f").unwrap(), json!({}));
+    assert_eq!(to_rig(&[call]).messages, [expected.into()]);
+}
+
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
@@ -242,6 +266,17 @@ fn items_as_deep_as_a_provider_can_send_them_are_stored_and_deeper_ones_are_refu
         });
     }
     let memory = RigMemory::offload(InMemoryChatMemory::new());
-    assert!(block_on(memory.append(&"c".into(), turn(nested(200)))).is_err());
+    let name = || ToolName::new("f").unwrap();
+    let call = AssistantContent::tool_call("x", name(), json!({"a": nested(200)}));
+    let result =
+        ToolCall::from_wire("x", ToolFunction::parse(name(), "")).result(vec![ToolResultContent::json(nested(200))]);
+    for deep in [
+        turn(nested(200)),
+        vec![RigMessage::user("u"), call.into()],
+        vec![RigMessage::tool_results(vec![result])],
+        vec![AssistantContent::Opaque(Opaque { item: nested(200), replay: true }).into()],
+    ] {
+        assert!(block_on(memory.append(&"c".into(), deep)).is_err());
+    }
     assert_eq!(memory.memory().inner().get("c").unwrap(), []);
 }
