@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::conversation::{Contents, Conversation, Known, has_frame, read};
+use super::conversation::{Contents, Conversation, Known, has_frame, other_conversation, read};
 use super::lock::explained;
 use super::names::{FileName, Key, Names};
 use super::options::FileLocks;
@@ -198,5 +198,10 @@ pub(super) fn id_of(store: &Store, key: Key, path: &Path) -> Result<Option<Strin
     }
     let reason =
         "the file header does not hold, so the conversation's id is not known; its messages are read under their id";
-    id.map(Some).ok_or_else(|| Error::Corrupt { path: path.to_owned(), offset: 0, reason })
+    match id {
+        // Nobody who asks for that id would be led to this file.
+        Some(id) if Key::of(&id) != key => Err(other_conversation(&Names::new(&store.root, key))),
+        Some(id) => Ok(Some(id)),
+        None => Err(Error::Corrupt { path: path.to_owned(), offset: 0, reason }),
+    }
 }

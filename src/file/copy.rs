@@ -134,7 +134,11 @@ fn header(first: &Entry, count: usize) -> FrameHeader {
 
 fn roles(messages: &[Message]) -> Roles {
     let has = |wanted: fn(Role) -> bool| messages.iter().any(|message| wanted(message.role()));
-    Roles { messages: messages.len() as u64, has_system: has(Role::is_system), has_user: has(|role| role == Role::User) }
+    Roles {
+        messages: messages.len() as u64,
+        has_system: has(Role::is_system),
+        has_user: has(|role| role == Role::User),
+    }
 }
 
 /// A conversation that is written anew must not take the place of one that holds messages, or bytes that may have been some.

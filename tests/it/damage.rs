@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use chat_memory::{ChatMemory, DamageKind, Durability, Error, FileChatMemory, Message, Recovery, Repair};
+use chat_memory::{
+    ChatHistory, ChatMemory, DamageKind, Durability, Error, FileChatMemory, Message, PageRequest, Recovery, Repair,
+};
 use tempfile::tempdir;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -315,6 +317,25 @@ fn a_renamed_file_is_refused_and_kept() {
         fs::rename(memory.path(to), memory.path(from)).unwrap();
         assert_eq!(memory.get(from).unwrap().len(), 1);
     }
+}
+
+#[test]
+fn a_header_that_names_another_conversation_than_its_file_is_not_listed() {
+    let directory = tempdir().unwrap();
+    let memory = quick(directory.path());
+    memory.add("c", &[Message::user("x")]).unwrap();
+    let path = memory.path("c");
+    // Another id of the same length, with the checksum that it would have, and the sha256 that the file's name has.
+    tamper(&path, |bytes| {
+        bytes[56] = b'd';
+        let crc = crc32c::crc32c(&bytes[..57]).rotate_right(15).wrapping_add(0xa282_ead8);
+        bytes[57..61].copy_from_slice(&crc.to_le_bytes());
+    });
+    let memory = quick(directory.path());
+    assert!(memory.get("c").unwrap_err().is_corrupt());
+    let page = memory.conversations(&PageRequest::first(9)).unwrap();
+    assert_eq!((page.items.len(), page.problems.len()), (0, 1), "{page:?}");
+    assert!(memory.id_of(&path).unwrap_err().is_corrupt());
 }
 
 #[test]

@@ -41,7 +41,14 @@ Exit codes:
 #[derive(Debug, Args)]
 pub struct Global {
     /// The directory of the store
-    #[arg(long, short = 's', global = true, env = "CHAT_MEMORY_STORE", value_name = "DIR", default_value = "data/chat-memory")]
+    #[arg(
+        long,
+        short = 's',
+        global = true,
+        env = "CHAT_MEMORY_STORE",
+        value_name = "DIR",
+        default_value = "data/chat-memory"
+    )]
     pub store: PathBuf,
     /// For machines: one JSON object a line
     #[arg(long, global = true)]
@@ -61,16 +68,24 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the conversations, the one written last first
-    #[command(visible_alias = "ls", after_help = "Examples:\n  chat-memory list --limit 20\n  chat-memory list --since 2d --match user- --sort size")]
+    #[command(
+        visible_alias = "ls",
+        after_help = "Examples:\n  chat-memory list --limit 20\n  chat-memory list --since 2d --match user- --sort size"
+    )]
     List(ListArgs),
     /// Show a conversation as a transcript, or what a model was shown of it
-    #[command(after_help = "Examples:\n  chat-memory show user-42 --last 10\n  chat-memory show user-42 --view 20 --at 57    # what the model saw when message 57 was the newest\n  chat-memory show user-42 --follow")]
+    #[command(
+        after_help = "Examples:\n  chat-memory show user-42 --last 10\n  chat-memory show user-42 --view 20 --at 57    # what the model saw when message 57 was the newest\n  chat-memory show user-42 --follow"
+    )]
     Show(ShowArgs),
     /// Count: totals, growth, the largest, roles, open tool calls
     #[command(after_help = "Examples:\n  chat-memory stats\n  chat-memory stats user-42 --json")]
     Stats(StatsArgs),
     /// Search all conversations, or some, for a text or a pattern
-    #[command(visible_alias = "grep", after_help = "Examples:\n  chat-memory search 'invoice 2024'\n  chat-memory search --regex 'order #\\d+' --role user --since 2026-01-01 -C 2")]
+    #[command(
+        visible_alias = "grep",
+        after_help = "Examples:\n  chat-memory search 'invoice 2024'\n  chat-memory search --regex 'order #\\d+' --role user --since 2026-01-01 -C 2"
+    )]
     Search(SearchArgs),
     /// Print the file of a conversation
     #[command(after_help = "Example:\n  chat-memory path user-42")]
@@ -82,7 +97,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  chat-memory verify\n  chat-memory verify user-42")]
     Verify(VerifyArgs),
     /// Mend damaged conversations; without --apply, say what would be done
-    #[command(after_help = "Examples:\n  chat-memory repair user-42\n  chat-memory repair --all --apply\n\nWhat is damaged is copied beside the conversation before anything is changed. Nothing is destroyed.")]
+    #[command(
+        after_help = "Examples:\n  chat-memory repair user-42\n  chat-memory repair --all --apply\n\nWhat is damaged is copied beside the conversation before anything is changed. Nothing is destroyed."
+    )]
     Repair(RepairArgs),
     /// Remove conversations for good
     #[command(after_help = "Example:\n  chat-memory clear user-42 --yes")]
@@ -94,10 +111,14 @@ pub enum Command {
     #[command(after_help = "Example:\n  chat-memory rename guest-7 user-42")]
     Rename(FromTo),
     /// Write conversations for people or other programs
-    #[command(after_help = "Examples:\n  chat-memory export user-42 --format markdown\n  chat-memory export --all --format html --output chats/\n  chat-memory export --all > backup.jsonl")]
+    #[command(
+        after_help = "Examples:\n  chat-memory export user-42 --format markdown\n  chat-memory export --all --format html --output chats/\n  chat-memory export --all > backup.jsonl"
+    )]
     Export(ExportArgs),
     /// Bring in conversations that other programs, or this one, have written
-    #[command(after_help = "Examples:\n  chat-memory import backup.jsonl\n  chat-memory import conversations.json --dry-run\n  chat-memory import messages.json --into user-42\n\nThe same import twice changes nothing. What can't be taken is reported with line and column, and the rest comes in.")]
+    #[command(
+        after_help = "Examples:\n  chat-memory import backup.jsonl\n  chat-memory import conversations.json --dry-run\n  chat-memory import messages.json --into user-42\n\nThe same import twice changes nothing. What can't be taken is reported with line and column, and the rest comes in."
+    )]
     Import(ImportArgs),
     /// Look into the notebooks of agents: the files of a session
     #[command(after_help = "Examples:\n  chat-memory files list user-42\n  chat-memory files show user-42 plan.md")]
@@ -106,7 +127,9 @@ pub enum Command {
     #[command(after_help = CHAT_HELP)]
     Chat(ChatArgs),
     /// Print completions for a shell
-    #[command(after_help = "Example:\n  chat-memory completions bash > ~/.local/share/bash-completion/completions/chat-memory")]
+    #[command(
+        after_help = "Example:\n  chat-memory completions bash > ~/.local/share/bash-completion/completions/chat-memory"
+    )]
     Completions(CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "Example:\n  chat-memory man | man -l -")]

@@ -52,7 +52,9 @@ impl fmt::Display for Failure {
             Failure::Memory(error) => {
                 f.write_str(&in_full(error))?;
                 match error {
-                    Error::Corrupt { .. } => f.write_str("\n  `chat-memory verify` says what is lost, `chat-memory repair` mends it"),
+                    Error::Corrupt { .. } => {
+                        f.write_str("\n  `chat-memory verify` says what is lost, `chat-memory repair` mends it")
+                    }
                     Error::UnsupportedVersion { .. } => f.write_str("\n  a newer chat-memory can read it"),
                     _ => Ok(()),
                 }

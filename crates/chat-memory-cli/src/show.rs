@@ -106,7 +106,11 @@ fn result(out: &mut Out, result: &ToolResult, detail: Detail) -> Result<(), Fail
     });
     let text = parts.collect::<Vec<_>>().join("\n");
     if detail.is_full {
-        out.line(format_args!("{INDENT}<- {}{failed} {}", Styled(BOLD, name), Styled(DIM, on_a_line(&result.call_id))))?;
+        out.line(format_args!(
+            "{INDENT}<- {}{failed} {}",
+            Styled(BOLD, name),
+            Styled(DIM, on_a_line(&result.call_id))
+        ))?;
         indented(out, &text, detail)
     } else {
         out.line(format_args!("{INDENT}<- {}{failed} {}", Styled(BOLD, name), folded(&text, detail)))

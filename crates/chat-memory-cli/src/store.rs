@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use chat_memory::{ChatHistory, ConversationSummary, Durability, Entry, FileChatMemory, HistoryRange, PageRequest, Problem};
+use chat_memory::{
+    ChatHistory, ConversationSummary, Durability, Entry, FileChatMemory, HistoryRange, PageRequest, Problem,
+};
 
 use crate::cli::{Global, Times};
 use crate::failure::Failure;

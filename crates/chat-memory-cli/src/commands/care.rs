@@ -21,7 +21,11 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
         let name = on_a_line(id);
         match memory.verify(id) {
             Ok(found) => {
-                if found.messages == 0 && found.damage.is_empty() && found.set_aside.is_empty() && !args.conversations.is_empty() {
+                if found.messages == 0
+                    && found.damage.is_empty()
+                    && found.set_aside.is_empty()
+                    && !args.conversations.is_empty()
+                {
                     return Err(store::unknown(id));
                 }
                 messages += found.messages;
@@ -33,7 +37,11 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
                         "set_aside": found.set_aside, "file": memory.path(id),
                     }))?;
                 } else if !found.is_whole() {
-                    out.line(format_args!("{} {name}: {} intact", Styled(RED, "damaged"), count(found.messages, "message")))?;
+                    out.line(format_args!(
+                        "{} {name}: {} intact",
+                        Styled(RED, "damaged"),
+                        count(found.messages, "message")
+                    ))?;
                     tell(out, &found.damage)?;
                     for path in &found.set_aside {
                         out.line(format_args!("    set aside earlier: {}", path.display()))?;
@@ -163,7 +171,12 @@ fn transfer(
     let messages = transfer(&memory, from, to)?;
     match out.is_json() {
         true => out.json(&json!({ "from": from, "to": to, "messages": messages, "done": done })),
-        false => out.line(format_args!("{done} {} from {} to {}", count(messages, "message"), on_a_line(from), on_a_line(to))),
+        false => out.line(format_args!(
+            "{done} {} from {} to {}",
+            count(messages, "message"),
+            on_a_line(from),
+            on_a_line(to)
+        )),
     }
 }
 
@@ -176,7 +189,12 @@ fn chosen(memory: &FileChatMemory, given: &[String], out: &mut Out) -> Result<(V
     for problem in &problems {
         match out.is_json() {
             true => out.json(&json!({ "file": problem.path, "problem": problem.reason }))?,
-            false => out.line(format_args!("{} {}\n    {}", Styled(RED, "not listed"), problem.path.display(), problem.reason))?,
+            false => out.line(format_args!(
+                "{} {}\n    {}",
+                Styled(RED, "not listed"),
+                problem.path.display(),
+                problem.reason
+            ))?,
         }
     }
     Ok((conversations.into_iter().map(|summary| summary.id).collect(), problems.len() as u64))

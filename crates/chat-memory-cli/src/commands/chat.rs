@@ -46,11 +46,7 @@ pub fn run(global: &Global, args: &ChatArgs, out: &mut Out) -> Result<(), Failur
     out.line(Styled(DIM, format_args!("Kept. `chat-memory chat {}` goes on.", on_a_line(&args.conversation))))
 }
 
-fn advisor(
-    global: &Global,
-    args: &ChatArgs,
-    window: Option<usize>,
-) -> Result<MemoryAdvisor<FileChatMemory>, Failure> {
+fn advisor(global: &Global, args: &ChatArgs, window: Option<usize>) -> Result<MemoryAdvisor<FileChatMemory>, Failure> {
     let mut builder = FileChatMemory::builder(&global.store);
     if let Some(window) = window {
         builder = builder.max_messages(window);
@@ -97,7 +93,9 @@ impl Chat<'_> {
         let outcome = self.advisor.turn(&self.args.conversation, [question], &self.endpoint.showing(&show));
         out.line("")?;
         match outcome {
-            Ok(outcome) if outcome.is_interrupted => out.line(Styled(RED, "(the answer was cut off; what came is kept)")),
+            Ok(outcome) if outcome.is_interrupted => {
+                out.line(Styled(RED, "(the answer was cut off; what came is kept)"))
+            }
             Ok(_) => Ok(()),
             Err(TurnError::Model(failure)) => {
                 out.line(format_args!("{}: {failure}\nNothing of this turn is kept; ask again.", Styled(RED, "error")))

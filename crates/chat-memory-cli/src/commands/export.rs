@@ -21,7 +21,12 @@ pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Fail
     if args.all {
         let catalogue = store::catalogue(&memory)?;
         for problem in &catalogue.problems {
-            out::note(format_args!("{} {}: {}", Styled(YELLOW, "not exported:"), problem.path.display(), problem.reason));
+            out::note(format_args!(
+                "{} {}: {}",
+                Styled(YELLOW, "not exported:"),
+                problem.path.display(),
+                problem.reason
+            ));
         }
         failed = catalogue.problems.len() as u64;
         ids = catalogue.conversations.into_iter().map(|summary| summary.id).collect();
@@ -46,7 +51,8 @@ pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Fail
         (Some(path), Format::Jsonl) => {
             replace(path, |file| {
                 let failed = |source| Failure::Io { operation: "write to", path: path.clone(), source };
-                ids.iter().try_for_each(|id| done(id, lines(&memory, id, |line| writeln!(file, "{line}").map_err(failed))))
+                ids.iter()
+                    .try_for_each(|id| done(id, lines(&memory, id, |line| writeln!(file, "{line}").map_err(failed))))
             })?;
         }
         (None, _) if several => {
@@ -54,7 +60,9 @@ pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Fail
                 "several conversations of this form do not fit one file: name a directory with --output".to_owned(),
             ));
         }
-        (None, format) => ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| out.text(text))))?,
+        (None, format) => {
+            ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| out.text(text))))?
+        }
         (Some(path), format) if several => {
             fs::create_dir_all(path).map_err(Failure::io("create", path))?;
             let mut taken = std::collections::HashSet::new();

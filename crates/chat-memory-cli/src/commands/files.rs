@@ -14,7 +14,10 @@ use crate::text::{count, fit, harmless, on_a_line, size};
 pub fn run(args: &FilesArgs, out: &mut Out) -> Result<(), Failure> {
     let root = &args.files;
     if !root.is_dir() {
-        let text = format!("there are no notebooks at {}: name their directory with --files, or in CHAT_MEMORY_FILES", root.display());
+        let text = format!(
+            "there are no notebooks at {}: name their directory with --files, or in CHAT_MEMORY_FILES",
+            root.display()
+        );
         return Err(Failure::Nothing(text));
     }
     let files = FileMemory::new(LocalFileStore::open(root)?);

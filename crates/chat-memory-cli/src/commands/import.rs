@@ -74,7 +74,8 @@ impl Import<'_> {
         };
         if !out.is_json() {
             let found = count(conversations.len() as u64, "conversation");
-            let form = clap::ValueEnum::to_possible_value(&format).map_or_else(String::new, |value| value.get_name().to_owned());
+            let form = clap::ValueEnum::to_possible_value(&format)
+                .map_or_else(String::new, |value| value.get_name().to_owned());
             out.line(format_args!("{}: {found} in the form {form}", Styled(BOLD, &name)))?;
         }
         let mut progress = Progress::new(conversations.len() as u64, "conversations");
@@ -169,7 +170,9 @@ impl Import<'_> {
             a.message.role() == b.message.role() && a.message.content() == b.message.content()
         };
         if !stored.iter().zip(&entries).all(is_the_same) {
-            return Err("another conversation has this id already: --prefix or --into gives this one another".to_owned());
+            return Err(
+                "another conversation has this id already: --prefix or --into gives this one another".to_owned()
+            );
         }
         let new: Vec<Message> = entries.iter().skip(stored.len()).map(|entry| entry.message.clone()).collect();
         if new.is_empty() {
@@ -189,7 +192,9 @@ impl Import<'_> {
             true => out.json(&json!({
                 "file": file, "name": name, "status": "refused", "line": line, "column": column, "reason": reason,
             })),
-            false if name == file => out.line(format_args!("{} {file}:{line}:{column}: {reason}", Styled(RED, "refused"))),
+            false if name == file => {
+                out.line(format_args!("{} {file}:{line}:{column}: {reason}", Styled(RED, "refused")))
+            }
             false => {
                 let name = on_a_line(name);
                 out.line(format_args!("  {} {name} ({file}:{line}:{column}): {reason}", Styled(RED, "refused")))
@@ -206,7 +211,9 @@ impl Import<'_> {
         }
         match refused {
             0 => Ok(()),
-            _ if *done + *unchanged == 0 => Err(Failure::Other("nothing was imported; the reasons are above".to_owned())),
+            _ if *done + *unchanged == 0 => {
+                Err(Failure::Other("nothing was imported; the reasons are above".to_owned()))
+            }
             _ => Err(Failure::Partly(format!("{refused} refused; what was good is stored"))),
         }
     }

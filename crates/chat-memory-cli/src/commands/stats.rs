@@ -62,7 +62,12 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
         if let Err(failure) = stats.add(&memory, &summary.id) {
             match failure {
                 Failure::Memory(error) => {
-                    out::note(format_args!("{} {}: {}", Styled(YELLOW, "not read:"), on_a_line(&summary.id), in_full(&error)));
+                    out::note(format_args!(
+                        "{} {}: {}",
+                        Styled(YELLOW, "not read:"),
+                        on_a_line(&summary.id),
+                        in_full(&error)
+                    ));
                     stats.unreadable += 1;
                 }
                 failure => return Err(failure),
@@ -78,7 +83,11 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
         .take(LARGEST)
         .map(|summary| Large { conversation: summary.id, messages: summary.messages, bytes: summary.bytes })
         .collect();
-    if out.is_json() { out.json(&stats)? } else { stats.print(out)? }
+    if out.is_json() {
+        out.json(&stats)?
+    } else {
+        stats.print(out)?
+    }
     match stats.unreadable {
         0 => Ok(()),
         unreadable => Err(Failure::Partly(format!(
@@ -118,8 +127,13 @@ impl Stats {
             out.line(format_args!("{}{first}", title("first")))?;
             out.line(format_args!("{}{last}", title("last")))?;
         }
-        out.line(format_args!("{}{}, {} open in {}", title("tool calls"), indicatif::HumanCount(self.tool_calls),
-            indicatif::HumanCount(self.open_tool_calls), count(self.conversations_with_open_calls, "conversation")))?;
+        out.line(format_args!(
+            "{}{}, {} open in {}",
+            title("tool calls"),
+            indicatif::HumanCount(self.tool_calls),
+            indicatif::HumanCount(self.open_tool_calls),
+            count(self.conversations_with_open_calls, "conversation")
+        ))?;
         out.line(format_args!("\n{}", Styled(BOLD, "by role")))?;
         let most = self.messages_by_role.values().copied().max().unwrap_or_default();
         for role in [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool] {

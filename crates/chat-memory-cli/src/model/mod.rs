@@ -29,7 +29,9 @@ impl Endpoint {
             return Ok(Endpoint::Echo);
         }
         let model = variable("OPENAI_MODEL").ok_or_else(|| {
-            Failure::Usage("OPENAI_MODEL has to name the model where OPENAI_BASE_URL or OPENAI_API_KEY is set".to_owned())
+            Failure::Usage(
+                "OPENAI_MODEL has to name the model where OPENAI_BASE_URL or OPENAI_API_KEY is set".to_owned(),
+            )
         })?;
         Ok(Endpoint::OpenAi(OpenAi::new(base, key, model)))
     }
@@ -37,7 +39,9 @@ impl Endpoint {
     pub fn describe(&self) -> String {
         match self {
             Endpoint::OpenAi(openai) => format!("{} at {}", openai.model, openai.base),
-            Endpoint::Echo => "an echo, no model: set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for one".to_owned(),
+            Endpoint::Echo => {
+                "an echo, no model: set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL for one".to_owned()
+            }
         }
     }
 
