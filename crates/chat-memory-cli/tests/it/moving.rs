@@ -25,7 +25,7 @@ fn of_every_kind() -> Vec<Message> {
 #[test]
 fn our_own_form_loses_nothing() {
     let place = Place::new();
-    let id = "odd id\n\u{1b} ‮ 🎉";
+    let id = "odd id\n\u{1b} \u{202e} 🎉";
     place.store().add(id, &of_every_kind()).unwrap();
     place.store().add(id, &[Message::user("later")]).unwrap();
     place.store().add("b", &[Message::user("b")]).unwrap();
