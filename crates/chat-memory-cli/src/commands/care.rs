@@ -37,11 +37,9 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
                         "set_aside": found.set_aside, "file": memory.path(id),
                     }))?;
                 } else if !found.is_whole() {
-                    out.line(format_args!(
-                        "{} {name}: {} intact",
-                        Styled(RED, "damaged"),
-                        count(found.messages, "message")
-                    ))?;
+                    // What was mended is no damage any more; what was lost is not forgotten as long as its copy is there.
+                    let state = if found.damage.is_empty() { Styled(YELLOW, "mended") } else { Styled(RED, "damaged") };
+                    out.line(format_args!("{state} {name}: {} intact", count(found.messages, "message")))?;
                     tell(out, &found.damage)?;
                     for path in &found.set_aside {
                         out.line(format_args!("    set aside earlier: {}", path.display()))?;
@@ -50,7 +48,7 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
                 } else if !args.conversations.is_empty() {
                     out.line(format_args!("{} {name}: {}", Styled(GREEN, "whole"), count(found.messages, "message")))?;
                 }
-                harmed += u64::from(!found.is_whole());
+                harmed += u64::from(!found.damage.is_empty());
             }
             Err(error) => {
                 harmed += 1;

@@ -73,9 +73,9 @@ impl Chat<'_> {
         };
         out.line(format_args!("{} ({state}), kept in {}", Styled(BOLD, on_a_line(id)), self.global.store.display()))?;
         out.line(format_args!("You talk to {}. /help shows commands.", self.endpoint.describe()))?;
+        out.line("")?;
         const REMINDER: usize = 2;
         for entry in self.advisor.memory().history(id, HistoryRange::last(REMINDER))? {
-            out.line("")?;
             show::entry(out, &entry, detail(Some(400)))?;
         }
         out.flush()

@@ -112,7 +112,7 @@ fn media(media: &Media) -> Markup {
         },
         MediaSource::Bytes(bytes) => html! { p.media { (on_a_line(kind)) ", " (size(bytes.len() as u64)) } },
         MediaSource::Url(url) if url.starts_with("https://") || url.starts_with("http://") => html! {
-            p.media { (on_a_line(kind)) ": " a href=(url) rel="noopener noreferrer nofollow" { (on_a_line(url)) } }
+            p.media { (on_a_line(kind)) ": " a href=(harmless(url)) rel="noopener noreferrer nofollow" { (on_a_line(url)) } }
         },
         MediaSource::Url(url) => {
             html! { p.media { (on_a_line(kind)) ": " (on_a_line(crate::text::cut(url, Some(200)).0)) } }

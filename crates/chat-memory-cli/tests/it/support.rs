@@ -27,6 +27,11 @@ impl Place {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// One in memory, where there is such a place, for a test that would wait for a disk most of the time.
+    pub fn in_memory() -> Self {
+        Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
     /// One whose store holds the conversations of the documentation.
     pub fn with_fixture() -> Self {
         let place = Self::new();
