@@ -36,6 +36,11 @@ pub(super) fn read<'a>(source: &'a Source<'a>, form: Form) -> Result<Found, Bad>
                 Ok(fields) if is_message(&fields) || reader.is_item(&fields) => {
                     groups.entry(draft::group_id(&fields)).or_default().push(raw)
                 }
+                Ok(fields) if reader.has_message(&fields) => {
+                    // A row, with the message in one of its fields.
+                    let message = fields.get("message").unwrap_or(raw);
+                    groups.entry(draft::group_id(&fields)).or_default().push(message);
+                }
                 Ok(fields) => pieces.push(Ok(reader.conversation(raw, fields))),
                 Err(_) if raw.get().starts_with('[') => pieces.push(Ok(reader.list_alone(raw))),
                 Err(bad) => found.lines.push(bad.of_line()),
@@ -70,6 +75,11 @@ impl<'a> Reader<'a> {
     fn draft(&self) -> Draft<'a> {
         let format = if self.form == Form::OpenAi { Format::OpenAi } else { Format::Anthropic };
         Draft::new(self.source, format)
+    }
+
+    fn has_message(&self, fields: &Fields<'a>) -> bool {
+        let message = fields.get("message").and_then(|message| self.source.fields(message).ok());
+        message.is_some_and(|message| is_message(&message))
     }
 
     /// Messages that stand in the file by themselves; lines have each its own fate.

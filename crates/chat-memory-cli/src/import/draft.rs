@@ -112,8 +112,11 @@ impl<'a> Draft<'a> {
 
     /// What this conversation is called in errors: its title, its id, or its number in the file.
     pub(super) fn name(&self, number: usize) -> String {
-        let name = self.title.as_ref().or(self.id.as_ref());
-        name.cloned().unwrap_or_else(|| format!("{}/{number}", self.source.stem()))
+        let mut names = [&self.title, &self.id].into_iter().flatten();
+        names
+            .find(|name| !name.trim().is_empty())
+            .cloned()
+            .unwrap_or_else(|| format!("{}/{number}", self.source.stem()))
     }
 
     /// The conversation, or why it is none.

@@ -85,9 +85,12 @@ fn ids_and_times_beside_the_form_are_taken() {
 fn messages_that_name_their_conversation_are_put_together() {
     let line = |id: &str, text: &str| format!("{}\n", json!({"session_id": id, "role": "user", "content": text}));
     let text = line("b", "1") + &line("a", "2") + &line("b", "3");
-    let all = conversations(read("x.jsonl", &text, None).unwrap());
-    let shape: Vec<_> = all.iter().map(|one| (one.id.as_str(), messages(one).len())).collect();
-    assert_eq!(shape, [("b", 2), ("a", 1)]);
+    let row = |id: &str| format!("{}\n", json!({"session_id": id, "message": {"role": "user", "content": "x"}}));
+    for text in [text, row("b") + &row("a") + &row("b")] {
+        let all = conversations(read("x.jsonl", &text, None).unwrap());
+        let shape: Vec<_> = all.iter().map(|one| (one.id.as_str(), messages(one).len())).collect();
+        assert_eq!(shape, [("b", 2), ("a", 1)]);
+    }
 }
 
 #[test]
