@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     /// An object that is a conversation, or wraps one.
     fn conversation(&mut self, raw: &'a RawValue, mut fields: Fields<'a>) -> Piece<'a> {
         let mut draft = self.draft();
-        (draft.id, draft.title) = (draft::own_id(&fields), fields.text("title"));
+        (draft.id, draft.title) = (draft::take_own_id(&mut fields), fields.text("title"));
         let mut request_length = None;
         let read = if fields.has_object("request") {
             let (request, response) = (fields.take("request"), fields.take("response"));

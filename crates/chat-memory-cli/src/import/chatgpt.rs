@@ -27,7 +27,7 @@ pub(super) fn read<'a>(source: &'a Source<'a>) -> Result<Found, Bad> {
 fn conversation<'a>(draft: &mut Draft<'a>, raw: &'a RawValue) -> Result<(), Bad> {
     let source = draft.source;
     let mut fields = source.fields(raw)?;
-    (draft.id, draft.title) = (draft::own_id(&fields), fields.text("title"));
+    (draft.id, draft.title) = (draft::take_own_id(&mut fields), fields.text("title"));
     let mapping = fields.take("mapping").ok_or_else(|| source.bad(raw, "a conversation has no `mapping`"))?;
     let current = fields.take("current_node");
     let tree = Tree::read(source, mapping)?;

@@ -37,9 +37,12 @@ const IDS: [&str; 11] = [
     "uuid",
 ];
 
-/// The id of the conversation that an object is; it stays among the fields.
-pub(super) fn own_id(fields: &Fields<'_>) -> Option<String> {
-    IDS.iter().find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()))
+/// Takes out the id of the conversation that an object is.
+pub(super) fn take_own_id(fields: &mut Fields<'_>) -> Option<String> {
+    let id = IDS.iter().find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()))?;
+    let same: Vec<&str> = IDS.into_iter().filter(|name| fields.text(name).as_ref() == Some(&id)).collect();
+    fields.remove(&same);
+    Some(id)
 }
 
 /// The id of the conversation that a message belongs to.
@@ -128,6 +131,9 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn into_conversation(mut self) -> Conversation {
+        if self.messages.is_empty() {
+            self.notes.add("there is no message in it", 0);
+        }
         if !self.about.is_empty()
             && let Some(first) = self.messages.first_mut()
         {

@@ -40,6 +40,9 @@ fn a_list_and_what_wraps_it_hold_the_same_messages() {
     }
     let all = said("x.json", &request.to_string(), Format::OpenAi);
     assert_eq!(all[0].metadata().get("openai").unwrap()["conversation"]["model"], "m");
+    // The id is that of the conversation, and nothing more is known of it.
+    let named = json!({"id": "i", "messages": list});
+    assert_eq!(said("x.json", &named.to_string(), Format::OpenAi), bare);
     // An export gives what came in.
     let written = chat_memory::transcript::openai::write(&all);
     assert_eq!(serde_json::from_str::<Value>(&written.objects[0]).unwrap(), list[0]);
