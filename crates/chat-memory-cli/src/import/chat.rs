@@ -36,6 +36,11 @@ pub(super) fn read<'a>(source: &'a Source<'a>, form: Form) -> Result<Found, Bad>
                 Ok(fields) if is_message(&fields) || reader.is_item(&fields) => {
                     groups.entry(draft::group_id(&fields)).or_default().push(raw)
                 }
+                Ok(fields) if reader.has_message(&fields) => {
+                    // A row, with the message in one of its fields.
+                    let message = fields.get("message").unwrap_or(raw);
+                    groups.entry(draft::group_id(&fields)).or_default().push(message);
+                }
                 Ok(fields) => pieces.push(Ok(reader.conversation(raw, fields))),
                 Err(_) if raw.get().starts_with('[') => pieces.push(Ok(reader.list_alone(raw))),
                 Err(bad) => found.lines.push(bad.of_line()),
@@ -72,6 +77,11 @@ impl<'a> Reader<'a> {
         Draft::new(self.source, format)
     }
 
+    fn has_message(&self, fields: &Fields<'a>) -> bool {
+        let message = fields.get("message").and_then(|message| self.source.fields(message).ok());
+        message.is_some_and(|message| is_message(&message))
+    }
+
     /// Messages that stand in the file by themselves; lines have each its own fate.
     fn group(
         &mut self,
@@ -103,7 +113,7 @@ impl<'a> Reader<'a> {
     /// An object that is a conversation, or wraps one.
     fn conversation(&mut self, raw: &'a RawValue, mut fields: Fields<'a>) -> Piece<'a> {
         let mut draft = self.draft();
-        (draft.id, draft.title) = (draft::own_id(&fields), fields.text("title"));
+        (draft.id, draft.title) = (draft::take_own_id(&mut fields), fields.text("title"));
         let mut request_length = None;
         let read = if fields.has_object("request") {
             let (request, response) = (fields.take("request"), fields.take("response"));

@@ -3,6 +3,7 @@
 //! The branch that ends at `current_node` is taken, or, where that is missing or not in the tree, the one that ends at the newest
 //! leaf. What other branches hold is counted in a note, and so is what the program hides from its users, which is left out.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
@@ -26,7 +27,7 @@ pub(super) fn read<'a>(source: &'a Source<'a>) -> Result<Found, Bad> {
 fn conversation<'a>(draft: &mut Draft<'a>, raw: &'a RawValue) -> Result<(), Bad> {
     let source = draft.source;
     let mut fields = source.fields(raw)?;
-    (draft.id, draft.title) = (draft::own_id(&fields), fields.text("title"));
+    (draft.id, draft.title) = (draft::take_own_id(&mut fields), fields.text("title"));
     let mapping = fields.take("mapping").ok_or_else(|| source.bad(raw, "a conversation has no `mapping`"))?;
     let current = fields.take("current_node");
     let tree = Tree::read(source, mapping)?;
@@ -73,7 +74,7 @@ struct Tree<'a>(IndexMap<String, Node<'a>>);
 
 impl<'a> Tree<'a> {
     fn read(source: &'a Source<'a>, mapping: &'a RawValue) -> Result<Self, Bad> {
-        let (mut nodes, mut parents) = (IndexMap::new(), Vec::new());
+        let (mut nodes, mut parents, mut children) = (IndexMap::new(), Vec::new(), Vec::new());
         for (id, raw) in source.fields(mapping)?.iter() {
             let mut fields: Fields<'a> = source.fields(raw)?;
             let message = fields.take("message");
@@ -81,7 +82,15 @@ impl<'a> Tree<'a> {
             let at = at.and_then(|mut message| time::take(&mut message, &["create_time"]));
             nodes.insert(id.to_owned(), Node { message, parent: None, has_lost_parent: false, is_parent: false, at });
             parents.push((id.to_owned(), fields.take("parent").and_then(json::text)));
+            let listed = fields.take("children").and_then(|children| source.list(children).ok()).unwrap_or_default();
+            children.extend(listed.into_iter().filter_map(json::text).map(|child| (child, id.to_owned())));
         }
+        // Where a node does not name its parent, it may be that the parent names the node.
+        let orphans: HashSet<String> =
+            parents.extract_if(.., |(_, parent)| parent.is_none()).map(|(id, _)| id).collect();
+        parents.extend(
+            children.into_iter().filter(|(child, _)| orphans.contains(child)).map(|(child, id)| (child, Some(id))),
+        );
         for (id, parent) in parents {
             let place = parent.as_ref().and_then(|parent| nodes.get_index_of(parent));
             if let Some(node) = nodes.get_mut(&id) {
@@ -177,6 +186,17 @@ mod tests {
         let conversation = imported(&json!({"title": "T", "current_node": "c", "mapping": mapping}));
         assert_eq!(texts(&conversation), ["b", "c"]);
         assert!(conversation.notes[0].contains("beginning"), "{:?}", conversation.notes);
+    }
+
+    #[test]
+    fn a_node_may_be_named_by_its_parent_alone() {
+        let mut mapping = json!({"a": node(None, "user", "a"), "b": node(None, "assistant", "b")});
+        mapping["a"]["children"] = json!(["b", 3, "nowhere"]);
+        mapping["b"].as_object_mut().unwrap().remove("parent");
+        assert_eq!(texts(&imported(&json!({"title": "T", "current_node": "b", "mapping": mapping}))), ["a", "b"]);
+        mapping["b"]["children"] = json!(["a"]);
+        let circle = json!({"title": "T", "current_node": "b", "mapping": mapping}).to_string();
+        assert_eq!(refused(&read("c.json", &circle, None).unwrap()).len(), 1);
     }
 
     #[test]

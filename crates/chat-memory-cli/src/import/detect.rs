@@ -106,7 +106,7 @@ fn of_keys<'a>(source: &'a Source<'a>, fields: &Fields<'a>) -> Option<Format> {
             Format::LangChain
         }
         () if langchain_message::role_of(&kind).is_some() && has("content") && !has("role") => Format::LangChain,
-        () if has("session_id") && (has_message || is_message_in_text(fields)) => Format::LangChain,
+        () if has("session_id") && is_message_in_text(fields) => Format::LangChain,
         () if fields.has_list("conversations") && is_of_sharegpt(source, fields, "conversations") => Format::ShareGpt,
         () if has("from") && has("value") => Format::ShareGpt,
         () if spring_ai::has_columns(fields.iter().map(|(name, _)| name)) && !has("role") => Format::SpringAi,
@@ -127,7 +127,7 @@ fn is_of_sharegpt<'a>(source: &'a Source<'a>, fields: &Fields<'a>, name: &str) -
 
 /// An object around messages.
 fn of_wrapper<'a>(source: &'a Source<'a>, fields: &Fields<'a>, deep: usize) -> Seen {
-    let wrapped = ["request", "response", "body", "kwargs", "preferred_output"];
+    let wrapped = ["request", "response", "body", "message", "kwargs", "preferred_output"];
     let inside = chat::LISTS.iter().chain(&wrapped).filter_map(|name| fields.get(name));
     let mut seen = Seen::Nothing;
     for raw in inside {
@@ -219,6 +219,8 @@ mod tests {
             (r#"{"role":"user","content":[],"created_at":"1.000000000"}"#, "jsonl"),
             (r#"{"role":"tool","content":[{"type":"tool_result","call_id":"c","parts":[]}]}"#, "jsonl"),
             (r#"{"messages":[{"type":"human","content":"x"}]}"#, "langchain"),
+            (r#"{"session_id":"s","message":{"type":"ai","content":"x"}}"#, "langchain"),
+            (r#"{"session_id":"s","message":{"role":"user","content":"x"}}"#, "openai"),
             ("\"junk\"\n{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"u\"}", "claude-code"),
             ("15\n{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/\"}", "pi"),
             ("Conversation_ID\tcontent\ttype\ttimestamp\n", "spring-ai"),

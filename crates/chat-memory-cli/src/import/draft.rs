@@ -37,9 +37,12 @@ const IDS: [&str; 11] = [
     "uuid",
 ];
 
-/// The id of the conversation that an object is; it stays among the fields.
-pub(super) fn own_id(fields: &Fields<'_>) -> Option<String> {
-    IDS.iter().find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()))
+/// Takes out the id of the conversation that an object is.
+pub(super) fn take_own_id(fields: &mut Fields<'_>) -> Option<String> {
+    let id = IDS.iter().find_map(|name| fields.text(name).filter(|id| !id.trim().is_empty()))?;
+    let same: Vec<&str> = IDS.into_iter().filter(|name| fields.text(name).as_ref() == Some(&id)).collect();
+    fields.remove(&same);
+    Some(id)
 }
 
 /// The id of the conversation that a message belongs to.
@@ -112,8 +115,11 @@ impl<'a> Draft<'a> {
 
     /// What this conversation is called in errors: its title, its id, or its number in the file.
     pub(super) fn name(&self, number: usize) -> String {
-        let name = self.title.as_ref().or(self.id.as_ref());
-        name.cloned().unwrap_or_else(|| format!("{}/{number}", self.source.stem()))
+        let mut names = [&self.title, &self.id].into_iter().flatten();
+        names
+            .find(|name| !name.trim().is_empty())
+            .cloned()
+            .unwrap_or_else(|| format!("{}/{number}", self.source.stem()))
     }
 
     /// The conversation, or why it is none.
@@ -125,6 +131,9 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn into_conversation(mut self) -> Conversation {
+        if self.messages.is_empty() {
+            self.notes.add("there is no message in it", 0);
+        }
         if !self.about.is_empty()
             && let Some(first) = self.messages.first_mut()
         {

@@ -25,7 +25,7 @@ pub(super) fn read<'a>(source: &'a Source<'a>) -> Result<Found, Bad> {
     for (about, list) in reader.lists {
         let mut draft = Draft::new(source, Format::LangChain);
         if let Some(mut about) = about {
-            (draft.id, draft.title) = (draft::own_id(&about), about.text("title"));
+            (draft.id, draft.title) = (draft::take_own_id(&mut about), about.text("title"));
             about.remove(&["messages", "kwargs"]);
             draft.about(about);
         }

@@ -32,7 +32,7 @@ fn conversation<'a>(draft: &mut Draft<'a>, raw: &'a RawValue) -> Result<(), Bad>
         return source.list(raw)?.into_iter().try_for_each(|one| line(draft, one));
     }
     let mut fields = source.fields(raw)?;
-    (draft.id, draft.title) = (draft::own_id(&fields), fields.text("title"));
+    (draft.id, draft.title) = (draft::take_own_id(&mut fields), fields.text("title"));
     if let Some(system) = fields.text("system").filter(|system| !system.is_empty()) {
         fields.take("system");
         let mut message = Line::new(Role::System);

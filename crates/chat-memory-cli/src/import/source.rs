@@ -207,17 +207,18 @@ impl<'a> Source<'a> {
     /// their own, each line has its own fate: a line that was cut off does not touch the others.
     pub(super) fn items(&'a self) -> Result<Items<'a>, Bad> {
         let text = self.text();
-        let broken = match serde_json::from_str::<&RawValue>(text) {
+        match serde_json::from_str::<&RawValue>(text) {
             Ok(whole) if whole.get().starts_with('[') => {
                 return Ok(Items { values: self.list(whole)?.into_iter().map(Ok).collect(), are_lines: false });
             }
             Ok(whole) => return Ok(Items { values: vec![Ok(whole)], are_lines: true }),
+            Err(_) => {}
+        }
+        let stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        let broken = match stream.collect::<Result<Vec<_>, _>>() {
+            Ok(values) => return Ok(Items { values: values.into_iter().map(Ok).collect(), are_lines: true }),
             Err(error) => error,
         };
-        let stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-        if let Ok(values) = stream.collect::<Result<Vec<_>, _>>() {
-            return Ok(Items { values: values.into_iter().map(Ok).collect(), are_lines: true });
-        }
         let lines = || text.split('\n').map(str::trim).filter(|line| !line.is_empty());
         let is_whole = |line: &str| serde_json::from_str::<&RawValue>(line).is_ok();
         // Inside of one broken text there are such lines too, but indented or within an array.
@@ -274,6 +275,7 @@ mod tests {
         assert_eq!(broken("[{\"title\":\"t\",}]"), (1, 15));
         assert_eq!(broken("[\n{\"a\":1},\n{\"b\":2}\n"), (4, 1));
         assert_eq!(broken("{\n  \"a\": {}\n  \"b\": {}\n}"), (3, 3));
+        assert_eq!(broken("{\n \"a\": 1\n}\n{\n \"b\": 2\n"), (6, 1));
         assert_eq!(broken("hello"), (1, 1));
     }
 

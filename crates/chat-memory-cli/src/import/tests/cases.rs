@@ -35,6 +35,14 @@ fn newer_exports_lack_metadata_and_one_bad_conversation_does_not_throw_away_the_
 }
 
 #[test]
+fn a_form_has_the_same_name_on_the_command_line_and_in_the_metadata() {
+    use clap::ValueEnum;
+    let names: Vec<_> = Format::value_variants().iter().map(|format| format.to_possible_value().unwrap()).collect();
+    assert!(names.iter().all(|value| value.get_help().is_some()));
+    assert_eq!(names.iter().map(|value| value.get_name()).collect::<Vec<_>>(), Format::ALL.map(Format::name));
+}
+
+#[test]
 fn broken_json_is_refused_with_its_place_whatever_form_it_should_be() {
     let formats = Format::ALL.map(Some).into_iter().chain([None]);
     for format in formats.filter(|format| *format != Some(Format::SpringAi)) {

@@ -40,6 +40,9 @@ fn a_list_and_what_wraps_it_hold_the_same_messages() {
     }
     let all = said("x.json", &request.to_string(), Format::OpenAi);
     assert_eq!(all[0].metadata().get("openai").unwrap()["conversation"]["model"], "m");
+    // The id is that of the conversation, and nothing more is known of it.
+    let named = json!({"id": "i", "messages": list});
+    assert_eq!(said("x.json", &named.to_string(), Format::OpenAi), bare);
     // An export gives what came in.
     let written = chat_memory::transcript::openai::write(&all);
     assert_eq!(serde_json::from_str::<Value>(&written.objects[0]).unwrap(), list[0]);
@@ -85,9 +88,12 @@ fn ids_and_times_beside_the_form_are_taken() {
 fn messages_that_name_their_conversation_are_put_together() {
     let line = |id: &str, text: &str| format!("{}\n", json!({"session_id": id, "role": "user", "content": text}));
     let text = line("b", "1") + &line("a", "2") + &line("b", "3");
-    let all = conversations(read("x.jsonl", &text, None).unwrap());
-    let shape: Vec<_> = all.iter().map(|one| (one.id.as_str(), messages(one).len())).collect();
-    assert_eq!(shape, [("b", 2), ("a", 1)]);
+    let row = |id: &str| format!("{}\n", json!({"session_id": id, "message": {"role": "user", "content": "x"}}));
+    for text in [text, row("b") + &row("a") + &row("b")] {
+        let all = conversations(read("x.jsonl", &text, None).unwrap());
+        let shape: Vec<_> = all.iter().map(|one| (one.id.as_str(), messages(one).len())).collect();
+        assert_eq!(shape, [("b", 2), ("a", 1)]);
+    }
 }
 
 #[test]

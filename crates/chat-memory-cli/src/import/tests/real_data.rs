@@ -184,3 +184,29 @@ fn oasst() {
     let trees: HashSet<&str> = all.iter().map(|one| one.id.rsplit_once('/').unwrap().0).collect();
     assert_eq!((trees.len(), different.len(), count(&all)), (100, 1_167, (626, 2_198)));
 }
+
+/// Each file, cut off somewhere: some of it comes in, or the place is named.
+#[test]
+fn files_that_were_cut_off() {
+    let Some(data) = real_data() else { return };
+    for folder in ["chatgpt-export", "claude-code", "provider-recordings", "sharegpt", "swe-agent"] {
+        for entry in fs::read_dir(data.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            for tenth in (1..10).filter(|_| text.len() < 300_000) {
+                let cut = (0..=text.len() * tenth / 10).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+                let name = path.file_name().unwrap().to_str().unwrap();
+                match read(name, &text[..cut], None) {
+                    Ok(archive) if name.ends_with("jsonl") => {
+                        let lost = refused(&archive);
+                        let last = text[..cut].trim_end().lines().count();
+                        let is_whole = text[cut..].starts_with('\n') || text[..cut].ends_with('\n');
+                        assert!(is_whole || lost.iter().any(|refused| refused.line == last), "{name}: {lost:?}");
+                    }
+                    Ok(_) => panic!("{name} is whole"),
+                    Err(refused) => assert!(refused.line > 0 && refused.reason.contains("JSON"), "{name}: {refused}"),
+                }
+            }
+        }
+    }
+}
