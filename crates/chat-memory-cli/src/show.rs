@@ -5,7 +5,7 @@ use chat_memory::{Content, Entry, Media, MediaSource, Message, ResultPart, Role,
 use anstyle::Style;
 
 use crate::failure::Failure;
-use crate::out::{BOLD, CYAN, DIM, GREEN, MAGENTA, Out, RED, Styled, YELLOW};
+use crate::out::{self, BOLD, CYAN, DIM, GREEN, MAGENTA, Out, RED, Styled, YELLOW};
 use crate::text::{cut, fit, harmless, on_a_line, size};
 use crate::time;
 
@@ -18,6 +18,16 @@ pub struct Detail {
     pub max_chars: Option<usize>,
     /// So many columns for what is folded.
     pub width: usize,
+    /// Lines are broken at words, as a terminal does not.
+    pub is_wrapped: bool,
+}
+
+impl Detail {
+    /// A message as far as it fits a glance.
+    pub fn new(out: &Out) -> Self {
+        let is_wrapped = out.is_terminal();
+        Self { is_full: false, max_chars: None, width: if is_wrapped { out::width() } else { 100 }, is_wrapped }
+    }
 }
 
 const INDENT: &str = "    ";
@@ -130,7 +140,15 @@ fn indented(out: &mut Out, text: &str, detail: Detail) -> Result<(), Failure> {
     let (text, left_out) = cut(text, detail.max_chars);
     let text = harmless(text);
     for line in text.split('\n') {
-        out.line(format_args!("{INDENT}{line}").to_string().trim_end())?;
+        if !detail.is_wrapped {
+            out.line(format_args!("{INDENT}{line}").to_string().trim_end())?;
+            continue;
+        }
+        let inner: String = line.chars().take_while(|char| *char == ' ').take(detail.width / 2).collect();
+        let options = textwrap::Options::new(detail.width.saturating_sub(INDENT.len()).max(10));
+        for part in textwrap::wrap(line, options.subsequent_indent(&inner)) {
+            out.line(format_args!("{INDENT}{part}").to_string().trim_end())?;
+        }
     }
     if left_out > 0 {
         out.line(format_args!("{INDENT}{}", Styled(DIM, format!("… {left_out} more characters"))))?;

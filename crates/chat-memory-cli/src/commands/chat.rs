@@ -10,7 +10,7 @@ use rustyline::error::ReadlineError;
 use crate::cli::{ChatArgs, Global};
 use crate::failure::Failure;
 use crate::model::Endpoint;
-use crate::out::{self, BOLD, CYAN, DIM, Out, RED, Styled};
+use crate::out::{BOLD, CYAN, DIM, Out, RED, Styled};
 use crate::show::{self, Detail};
 use crate::text::{count, harmless, on_a_line};
 
@@ -76,7 +76,7 @@ impl Chat<'_> {
         out.line("")?;
         const REMINDER: usize = 2;
         for entry in self.advisor.memory().history(id, HistoryRange::last(REMINDER))? {
-            show::entry(out, &entry, detail(Some(400)))?;
+            show::entry(out, &entry, Detail { max_chars: Some(400), ..Detail::new(out) })?;
         }
         out.flush()
     }
@@ -116,7 +116,8 @@ impl Chat<'_> {
         if entries.is_empty() {
             out.line("Nothing was said yet.")?;
         }
-        entries.iter().try_for_each(|entry| show::entry(out, entry, detail(None)))
+        let detail = Detail::new(out);
+        entries.iter().try_for_each(|entry| show::entry(out, entry, detail))
     }
 
     fn set_window(&mut self, count: Option<&str>, out: &mut Out) -> Result<(), Failure> {
@@ -137,10 +138,6 @@ impl Chat<'_> {
         self.advisor.clear(&self.args.conversation)?;
         out.line("Forgotten.")
     }
-}
-
-fn detail(max_chars: Option<usize>) -> Detail {
-    Detail { is_full: false, max_chars, width: out::width() }
 }
 
 /// Lines that somebody types, or a program sends.

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use chat_memory::{ChatHistory, ConversationSummary, Cursor, FileChatMemory, HistoryRange, Page, PageRequest, Problem};
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Global, ListArgs, Sort};
 use crate::failure::Failure;
@@ -36,6 +37,8 @@ pub fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(), Failur
     }
     Ok(())
 }
+
+const DAMAGED: &str = "DAMAGED ";
 
 /// How many are shown on a terminal if nobody says how many.
 const ON_A_SCREEN: usize = 50;
@@ -108,46 +111,42 @@ fn table(
         return out.line("No conversations.");
     }
     let width = if out.is_terminal() { out::width() } else { 200 };
-    let id_width = (width / 3).clamp(12, 60);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_width(u16::try_from(width).unwrap_or(u16::MAX));
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["ID", "MESSAGES", "SIZE", "CREATED", "LAST", "FIRST WORDS"]);
+    // Where there is little room, people rather see what was said.
+    let is_wide = width >= 110;
+    let mut rows = vec![["ID", "MESSAGES", "SIZE", "CREATED", "LAST", "FIRST WORDS"].map(str::to_owned)];
     for summary in conversations {
-        let words = words(memory, summary, args.preview).unwrap_or_default();
-        let damage = if summary.damage.is_empty() { "" } else { "DAMAGED " };
-        table.add_row([
-            fit(&on_a_line(&summary.id), id_width).into_owned(),
+        let damage = if summary.damage.is_empty() { "" } else { DAMAGED };
+        rows.push([
+            fit(&on_a_line(&summary.id), (width / 3).clamp(12, 60)).into_owned(),
             summary.messages.to_string(),
             size(summary.bytes),
             summary.created.map(time::short).unwrap_or_default(),
             summary.updated.map(time::short).unwrap_or_default(),
-            damage.to_owned() + &words,
+            damage.to_owned() + &words(memory, summary, args.preview).unwrap_or_default(),
         ]);
     }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        match at {
-            0 => {}
-            1 | 2 => _ = column.set_cell_alignment(CellAlignment::Right),
-            _ => {}
-        }
-        if at < 5 {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        } else {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(10)));
-        }
+    let columns = [true, true, true, is_wide, true];
+    let widest = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |cell| cell.width())).max().unwrap_or_default();
+    let taken: usize = (0..columns.len()).filter(|at| columns.get(*at) == Some(&true)).map(|at| widest(at) + 2).sum();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    for mut row in rows {
+        let [.., words] = &mut row;
+        *words = fit(words, width.saturating_sub(taken + 2).max(10)).into_owned();
+        let shown = row.into_iter().zip(columns.into_iter().chain([true])).filter(|(_, is_shown)| *is_shown);
+        table.add_row(shown.map(|(cell, _)| cell).collect::<Vec<String>>());
     }
-    for row in 0..conversations.len() {
-        if let Some(row) = table.row_mut(row) {
-            row.max_height(1);
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if at == 1 || at == 2 {
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
     for (at, line) in table.lines().enumerate() {
         let line = line.trim_end();
-        let styled = at > 0 && line.contains("DAMAGED ");
-        match (at, styled) {
-            (0, _) => out.line(Styled(out::BOLD, line))?,
-            (_, true) => out.line(Styled(RED, line))?,
+        match at {
+            0 => out.line(Styled(out::BOLD, line))?,
+            _ if conversations.get(at - 1).is_some_and(|summary| !summary.damage.is_empty()) => out.line(Styled(RED, line))?,
             _ => out.line(line)?,
         }
     }

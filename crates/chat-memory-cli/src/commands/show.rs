@@ -14,11 +14,7 @@ use crate::text::{count, harmless};
 
 pub fn run(global: &Global, args: &ShowArgs, out: &mut Out) -> Result<(), Failure> {
     let memory = store::open(global)?;
-    let detail = Detail {
-        is_full: args.full,
-        max_chars: args.max_chars,
-        width: if out.is_terminal() { out::width() } else { 100 },
-    };
+    let detail = Detail { is_full: args.full, max_chars: args.max_chars, ..Detail::new(out) };
     match args.view {
         Some(messages) => view(&memory, args, messages, detail, out),
         None => transcript(&memory, args, detail, out),

@@ -1,9 +1,10 @@
 //! `stats`: totals, growth, the largest, roles, open tool calls.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
 
 use chat_memory::{FileChatMemory, Message, Role};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::cli::{Global, StatsArgs};
 use crate::failure::{Failure, in_full};
@@ -18,8 +19,10 @@ struct Stats {
     conversations: u64,
     messages: u64,
     bytes: u64,
-    first: Option<String>,
-    last: Option<String>,
+    #[serde(serialize_with = "utc")]
+    first: Option<SystemTime>,
+    #[serde(serialize_with = "utc")]
+    last: Option<SystemTime>,
     messages_by_role: BTreeMap<&'static str, u64>,
     tool_calls: u64,
     open_tool_calls: u64,
@@ -55,8 +58,8 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
         conversations.retain(|summary| args.conversations.contains(&summary.id));
     }
     stats.conversations = conversations.len() as u64;
-    stats.first = conversations.iter().filter_map(|summary| summary.created).min().and_then(time::utc);
-    stats.last = conversations.iter().filter_map(|summary| summary.updated).max().and_then(time::utc);
+    stats.first = conversations.iter().filter_map(|summary| summary.created).min();
+    stats.last = conversations.iter().filter_map(|summary| summary.updated).max();
     let mut progress = Progress::new(conversations.iter().map(|summary| summary.bytes).sum(), "bytes");
     for summary in &conversations {
         if let Err(failure) = stats.add(&memory, &summary.id) {
@@ -123,9 +126,9 @@ impl Stats {
         out.line(format_args!("{}{}", title("conversations"), indicatif::HumanCount(self.conversations)))?;
         out.line(format_args!("{}{}, {per:.1} each", title("messages"), indicatif::HumanCount(self.messages)))?;
         out.line(format_args!("{}{}", title("size"), size(self.bytes)))?;
-        if let (Some(first), Some(last)) = (&self.first, &self.last) {
-            out.line(format_args!("{}{first}", title("first")))?;
-            out.line(format_args!("{}{last}", title("last")))?;
+        if let (Some(first), Some(last)) = (self.first, self.last) {
+            out.line(format_args!("{}{}", title("first"), time::local(first)))?;
+            out.line(format_args!("{}{}", title("last"), time::local(last)))?;
         }
         out.line(format_args!(
             "{}{}, {} open in {}",
@@ -154,6 +157,10 @@ impl Stats {
         }
         Ok(())
     }
+}
+
+fn utc<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.and_then(time::utc).serialize(serializer)
 }
 
 /// A result answers a call of its id that is still open.
