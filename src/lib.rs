@@ -27,6 +27,7 @@
 //! | an agent's notebook: files of one session, with descriptions | [`FileMemory`], [`LocalFileStore`] |
 //! | what goes before the conversation, and answers tool calls | [`ContextProvider`] |
 //! | one turn: recall, ask the model, run tools, remember | [`MemoryAdvisor`], [`AsyncMemoryAdvisor`] |
+//! | an answer that streams | [`StreamedReply`] |
 //!
 //! # One turn of a chat backend
 //!
@@ -76,7 +77,7 @@ mod window;
 
 pub use advisor::{
     AsyncMemoryAdvisor, AsyncModel, INTERRUPTED, Interrupted, MemoryAdvisor, MemoryAdvisorBuilder, Model, ModelRequest,
-    OnFailure, Outcome, Remember, Reply, TurnError, UNANSWERED,
+    OnFailure, Outcome, Remember, Reply, StreamedReply, TurnError, UNANSWERED,
 };
 pub use async_memory::{AsyncChatHistory, AsyncChatMemory, AsyncContextProvider, BoxFuture};
 #[cfg(feature = "tokio")]

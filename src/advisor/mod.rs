@@ -4,11 +4,13 @@ mod in_async;
 mod model;
 mod options;
 mod overlap;
+mod streamed;
 mod turn;
 
 pub use in_async::AsyncMemoryAdvisor;
 pub use model::{AsyncModel, Model, ModelRequest, Outcome, Reply, TurnError};
 pub use options::{Interrupted, MemoryAdvisorBuilder, OnFailure, Remember};
+pub use streamed::StreamedReply;
 pub use turn::{INTERRUPTED, UNANSWERED};
 
 use self::options::Options;

@@ -28,7 +28,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An answer that was cut off: what came of it.
+    /// An answer that was cut off: what came of it. [`StreamedReply`](super::StreamedReply) makes one of pieces.
     pub fn interrupted(so_far: Message) -> Self {
         Self { messages: vec![so_far], is_interrupted: true }
     }

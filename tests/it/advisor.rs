@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use chat_memory::{
     ChatMemory, Error, FileChatMemory, INTERRUPTED, InMemoryChatMemory, Interrupted, MemoryAdvisor, Message,
-    ModelRequest, OnFailure, OpenCalls, Remember, Reply, Role, ToolOutput, TurnError, UNANSWERED,
+    ModelRequest, OnFailure, OpenCalls, Remember, Reply, Role, StreamedReply, ToolOutput, TurnError, UNANSWERED,
 };
 use tempfile::tempdir;
 
@@ -214,6 +214,67 @@ fn an_answer_that_was_cut_off_is_kept_and_marked_or_left_out() {
         let outcome = advisor.turn(ID, [Message::user("A story!")], &Scripted::new([cut()])).unwrap();
         assert_eq!(outcome.answer.unwrap().text(), "Once upon");
         assert_eq!((outcome.messages.len(), advisor.memory().get(ID).unwrap().len()), (stored, stored));
+    }
+}
+
+/// A stream that broke off after these pieces of text, with one call that was whole and one that was not.
+fn broken_stream(pieces: &[&str]) -> Result<Reply, ModelIsDown> {
+    let mut reply = StreamedReply::new();
+    reply.reasoning("hm");
+    pieces.iter().for_each(|piece| reply.text(piece));
+    if !pieces.is_empty() {
+        reply.tool_call(0, Some("c1"), Some("look"), "{\"at\":1}");
+        reply.tool_call(1, Some("c2"), Some("look"), "{\"a");
+    }
+    Ok(reply.interrupted())
+}
+
+#[test]
+fn of_a_stream_that_breaks_what_came_is_kept_and_the_next_turn_is_valid() {
+    for open_calls in [OpenCalls::Interrupt, OpenCalls::Drop] {
+        let memory = InMemoryChatMemory::builder().max_messages(4).build().unwrap();
+        let builder = MemoryAdvisor::builder(memory).open_calls(open_calls);
+        let advisor = builder.tools(|_, _| panic!("nobody waits for a call that was cut off")).build().unwrap();
+        // Whatever is sent is checked by the model.
+        let model = Scripted::new([broken_stream(&["Once ", "upon "]), says("a time."), says("The end.")]);
+        let outcome = advisor.turn(ID, [Message::user("A story!")], &model).unwrap();
+        assert!(outcome.is_interrupted && outcome.open_calls.is_empty());
+        let stored = advisor.memory().get(ID).unwrap();
+        assert_eq!(texts(&stored), ["A story!", "Once upon "]);
+        assert_eq!(stored[1].metadata().get(INTERRUPTED), Some(&true.into()));
+        assert_eq!(stored[1].tool_calls().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c1"]);
+        advisor.turn(ID, [Message::user("Go on.")], &model).unwrap();
+        advisor.turn(ID, [Message::user("And?")], &model).unwrap();
+        let results = model.sent()[1].messages.iter().flat_map(Message::tool_results).count();
+        assert_eq!(results, if open_calls == OpenCalls::Interrupt { 1 } else { 0 });
+    }
+}
+
+#[test]
+fn a_stream_that_is_to_be_forgotten_or_broke_before_its_first_word_is_a_failure() {
+    for (on_failure, interrupted, pieces) in [
+        (OnFailure::Forget, Interrupted::Forget, &["Once "][..]),
+        (OnFailure::Keep, Interrupted::Forget, &["Once "]),
+        (OnFailure::Forget, Interrupted::Keep, &[]),
+        (OnFailure::Keep, Interrupted::Keep, &[]),
+    ] {
+        let builder = MemoryAdvisor::builder(InMemoryChatMemory::new()).interrupted(interrupted);
+        let advisor = builder.on_failure(on_failure).build().unwrap();
+        let model = Scripted::new([broken_stream(pieces), says("Once upon a time.")]);
+        let outcome = advisor.turn(ID, [Message::user("A story!")], &model).unwrap();
+        assert!(outcome.is_interrupted);
+        assert_eq!(
+            outcome.answer.map(|answer| answer.text().into_owned()),
+            pieces.first().map(|text| (*text).to_owned())
+        );
+        let stored = advisor.memory().get(ID).unwrap();
+        match on_failure {
+            OnFailure::Keep => assert_eq!(stored[0].metadata().get(UNANSWERED), Some(&true.into())),
+            _ => assert_eq!(stored, []),
+        }
+        // Asked again, it is stored once, and so is the answer.
+        advisor.turn(ID, [Message::user("A story!")], &model).unwrap();
+        assert_eq!(texts(&advisor.memory().get(ID).unwrap()), ["A story!", "Once upon a time."]);
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use chat_memory::{
     AsyncChatHistory, AsyncChatMemory, AsyncMemoryAdvisor, BlockOn, ChatMemory, Durability, FileChatMemory,
-    HistoryRange, InMemoryChatMemory, Message, ModelRequest, Offload, PageRequest, Result, ToolOutput, Window,
+    HistoryRange, INTERRUPTED, InMemoryChatMemory, Message, ModelRequest, Offload, PageRequest, Result, StreamedReply,
+    ToolOutput, Window,
 };
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
@@ -192,6 +193,29 @@ fn a_turn_runs_async_with_tools_and_stores_the_same() {
         advisor.clear(ID).await.unwrap();
         assert_eq!(advisor.memory().get(ID).await.unwrap(), []);
     });
+}
+
+#[test]
+fn an_async_stream_that_breaks_is_kept_as_far_as_it_came() {
+    let directory = tempdir().unwrap();
+    let advisor = AsyncMemoryAdvisor::new(Offload::new(quick(directory.path())));
+    let model = |request: ModelRequest| async move {
+        let mut reply = StreamedReply::new();
+        for piece in ["Once ", "upon "] {
+            tokio::task::yield_now().await;
+            reply.text(piece);
+        }
+        Ok::<_, std::io::Error>(if request.messages.len() == 1 { reply.interrupted() } else { reply.finish() })
+    };
+    runtime().block_on(async {
+        let first = advisor.turn(ID, [Message::user("A story!")], &model).await.unwrap();
+        let second = advisor.turn(ID, [Message::user("Again!")], &model).await.unwrap();
+        assert_eq!((first.is_interrupted, second.is_interrupted), (true, false));
+    });
+    let stored = quick(directory.path()).get(ID).unwrap();
+    assert_eq!(texts(&stored), ["A story!", "Once upon ", "Again!", "Once upon "]);
+    let marks: Vec<bool> = stored.iter().map(|message| message.metadata().get(INTERRUPTED).is_some()).collect();
+    assert_eq!(marks, [false, true, false, false]);
 }
 
 #[cfg(feature = "file-memory")]
