@@ -164,3 +164,18 @@ fn the_changelog_has_one_heading_for_what_comes_next() {
     assert_eq!(headings.iter().filter(|line| line.contains("Unreleased")).count(), 1, "{headings:?}");
     assert_eq!(headings.len(), headings.iter().collect::<BTreeSet<_>>().len(), "{headings:?}");
 }
+
+/// Code that this package cannot compile, for it needs crates that it does not, is compiled where it stands too.
+#[test]
+fn code_of_other_crates_in_the_readme_is_that_of_their_own_readmes() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let compiled = read("crates/chat-memory-rig/README.md") + &read("examples/axum_chat/README.md");
+    // There a line may be hidden from readers.
+    let shown: String = compiled.lines().filter(|line| !line.starts_with("# ")).flat_map(|line| [line, "\n"]).collect();
+    let readme = read("README.md");
+    let blocks: Vec<&str> = readme.split("```rust,ignore\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        assert!(shown.contains(block), "not compiled anywhere:\n{block}");
+    }
+}
