@@ -148,6 +148,8 @@ impl Turn {
             self.stage = Stage::Over;
             let last = messages.pop().map(|last| last.with_metadata(INTERRUPTED, true));
             messages.extend(last);
+            // Marked, as it is remembered.
+            self.answer = messages.iter().rfind(|message| is_answer(message)).cloned();
         } else {
             self.open_calls = open_calls(&messages);
             self.stage = match self.open_calls.is_empty() {

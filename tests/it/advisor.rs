@@ -203,6 +203,7 @@ fn an_answer_that_was_cut_off_is_kept_and_marked_or_left_out() {
     let model = Scripted::new([cut(), says("a time.")]);
     let outcome = advisor.turn(ID, [Message::user("A story!")], &model).unwrap();
     assert!(outcome.is_interrupted && outcome.open_calls.is_empty());
+    assert_eq!(outcome.answer.as_ref(), outcome.messages.last(), "marked as it is remembered");
     let stored = advisor.memory().get(ID).unwrap();
     assert_eq!(texts(&stored), ["A story!", "Once upon"]);
     assert_eq!(stored[1].metadata().get(INTERRUPTED), Some(&true.into()));

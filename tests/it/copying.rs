@@ -146,7 +146,7 @@ fn adds_beside_renames_to_and_fro_all_arrive() {
         };
         scope.spawn(rename("a", "b"));
         scope.spawn(rename("b", "a"));
-        adds.map(|add| add.join().unwrap());
+        adds.into_iter().for_each(|add| add.join().unwrap());
     });
     let all = memory.conversations(&PageRequest::first(1_000)).unwrap().items;
     assert_eq!(all.iter().map(|summary| summary.messages).sum::<u64>(), 401);

@@ -126,7 +126,8 @@ fn table(
         ]);
     }
     let columns = [true, true, true, is_wide, true];
-    let widest = |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |cell| cell.width())).max().unwrap_or_default();
+    let widest =
+        |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |cell| cell.width())).max().unwrap_or_default();
     let taken: usize = (0..columns.len()).filter(|at| columns.get(*at) == Some(&true)).map(|at| widest(at) + 2).sum();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -146,7 +147,9 @@ fn table(
         let line = line.trim_end();
         match at {
             0 => out.line(Styled(out::BOLD, line))?,
-            _ if conversations.get(at - 1).is_some_and(|summary| !summary.damage.is_empty()) => out.line(Styled(RED, line))?,
+            _ if conversations.get(at - 1).is_some_and(|summary| !summary.damage.is_empty()) => {
+                out.line(Styled(RED, line))?
+            }
             _ => out.line(line)?,
         }
     }

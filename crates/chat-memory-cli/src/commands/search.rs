@@ -162,11 +162,14 @@ fn highlighted(pattern: &Regex, line: &str) -> String {
 }
 
 /// The edge of what looks like a character at, or shortly before, a place in a text.
-fn edge(text: &str, at: usize) -> usize {
-    let mut cursor = unicode_segmentation::GraphemeCursor::new(text.floor_char_boundary(at), text.len(), true);
+fn edge(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let mut cursor = unicode_segmentation::GraphemeCursor::new(at, text.len(), true);
     match cursor.is_boundary(text, 0) {
         Ok(false) => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or_default(),
-        _ => text.floor_char_boundary(at),
+        _ => at,
     }
 }
 

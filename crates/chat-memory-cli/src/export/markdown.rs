@@ -34,7 +34,7 @@ fn message(page: &mut String, message: &Message) {
             Content::ToolResult(result) => {
                 let of = result.name.as_deref().unwrap_or(&result.call_id);
                 let failed = if result.is_error { " (failed)" } else { "" };
-                _ = write!(page, "**Result of {}**{failed}\n", code(of));
+                _ = writeln!(page, "**Result of {}**{failed}", code(of));
                 for part in &result.parts {
                     page.push('\n');
                     match part {

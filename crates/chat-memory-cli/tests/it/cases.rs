@@ -37,7 +37,9 @@ fn one_bad_conversation_does_not_take_the_others_along() {
     let exported = place.ok(&["export", "--all"]);
     let texts: Vec<String> = exported
         .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["message"]["content"][0]["text"].as_str().unwrap().to_owned())
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["message"]["content"][0]["text"].as_str().unwrap().to_owned()
+        })
         .collect();
     assert_eq!(texts, ["x", "y"]);
 }

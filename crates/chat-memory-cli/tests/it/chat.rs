@@ -18,8 +18,7 @@ fn a_chat_goes_on_after_a_kill() {
 
     // Killed while it waits for the next line.
     let mut command = place.command(&["chat", "c"]);
-    let mut child =
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     child.stdin.as_mut().unwrap().write_all(b"three\n").unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().contains("You said \"three\"")).unwrap().unwrap();
@@ -78,7 +77,10 @@ fn serve(answers: Vec<String>) -> (String, JoinHandle<Vec<Value>>) {
 
 fn events(pieces: &[&str], end: &str) -> String {
     let piece = |text: &&str| {
-        format!("data: {}\n\n", serde_json::json!({ "choices": [{ "delta": { "content": text }, "finish_reason": null }] }))
+        format!(
+            "data: {}\n\n",
+            serde_json::json!({ "choices": [{ "delta": { "content": text }, "finish_reason": null }] })
+        )
     };
     let body: String = pieces.iter().map(piece).collect();
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}{end}")
@@ -88,8 +90,12 @@ fn events(pieces: &[&str], end: &str) -> String {
 fn an_endpoint_is_sent_the_conversation_and_its_failures_are_told() {
     let place = Place::new();
     let error = "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 43\r\n\r\n{\"error\":{\"message\":\"the key is not right\"}}".to_owned();
-    let (base, server) =
-        serve(vec![events(&["Hel", "lo\u{1b}[2J!"], "data: [DONE]\n\n"), error, events(&["Half an ans"], ""), events(&["Yes"], "data: [DONE]\n\n")]);
+    let (base, server) = serve(vec![
+        events(&["Hel", "lo\u{1b}[2J!"], "data: [DONE]\n\n"),
+        error,
+        events(&["Half an ans"], ""),
+        events(&["Yes"], "data: [DONE]\n\n"),
+    ]);
     let mut command = place.command(&["chat", "c", "--system", "Be brief."]);
     command.env("OPENAI_BASE_URL", &base).env("OPENAI_MODEL", "tiny").env("OPENAI_API_KEY", "k");
     let mut child = command

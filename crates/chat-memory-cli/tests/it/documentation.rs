@@ -35,7 +35,8 @@ fn the_page_shows_what_the_command_says() {
             let found: Vec<&str> = found.trim_end().lines().map(str::trim_end).collect();
             commands += 1;
             replayed += &format!("{line}\n");
-            let fits = found.len() == expected.len() && found.iter().zip(&expected).all(|(found, line)| fits(found, line));
+            let fits =
+                found.len() == expected.len() && found.iter().zip(&expected).all(|(found, line)| fits(found, line));
             let shown = if fits { &expected } else { &found };
             shown.iter().for_each(|line| replayed += &format!("{line}\n"));
         }

@@ -113,8 +113,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let long = vec![Message::user("x".repeat(1_000)); 2_000];
     memory.add("long", &long).unwrap();
     for arguments in [&["show", "long"][..], &["export", "long"], &["search", "x"], &["export", "long", "-f", "html"]] {
-        let mut child =
-            place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_exact(&mut [0; 100]).unwrap();
         drop(stdout);
@@ -132,7 +131,10 @@ fn nothing_that_was_said_drives_the_terminal() {
     memory
         .add(
             hostile,
-            &[Message::user(hostile).with_name(hostile), Message::assistant("").with_tool_call(hostile, hostile, hostile)],
+            &[
+                Message::user(hostile).with_name(hostile),
+                Message::assistant("").with_tool_call(hostile, hostile, hostile),
+            ],
         )
         .unwrap();
     for arguments in [
@@ -227,7 +229,10 @@ fn care_says_what_is_lost_and_keeps_the_rest() {
         let report = &json_lines(&mended.out)[0];
         let aside = report["set_aside"][0].as_str().unwrap();
         assert!(std::path::Path::new(aside).exists());
-        assert_eq!(report["messages"].as_u64(), Some(memory.history("trip-to-oslo", HistoryRange::all()).unwrap().len() as u64));
+        assert_eq!(
+            report["messages"].as_u64(),
+            Some(memory.history("trip-to-oslo", HistoryRange::all()).unwrap().len() as u64)
+        );
         place.ok(&["clear", "trip-to-oslo", "--yes"]);
         assert!(!std::path::Path::new(aside).exists());
     }
@@ -261,11 +266,12 @@ fn files_of_a_session_are_listed_shown_searched_and_copied_out() {
     let place = Place::new();
     assert_eq!(place.run(&["files", "list", "s"]).code, 4);
     let files = chat_memory::FileMemory::new(
-        chat_memory::LocalFileStore::open(place.path("data").join("file-memory")).or_else(|_| {
-            std::fs::create_dir_all(place.path("data")).unwrap();
-            chat_memory::LocalFileStore::open(place.path("data/file-memory"))
-        })
-        .unwrap(),
+        chat_memory::LocalFileStore::open(place.path("data").join("file-memory"))
+            .or_else(|_| {
+                std::fs::create_dir_all(place.path("data")).unwrap();
+                chat_memory::LocalFileStore::open(place.path("data/file-memory"))
+            })
+            .unwrap(),
     );
     files.save("s", "plan.md", b"1. Look\n2. Write\n", Some("What to do")).unwrap();
     files.save("s", "data.bin", &[0, 255, 1], None).unwrap();
@@ -289,7 +295,10 @@ fn completions_and_the_manual_name_every_command() {
         assert!(place.ok(&["completions", shell]).contains("verify"), "{shell}");
     }
     let manual = place.ok(&["man"]);
-    for command in ["list", "show", "stats", "search", "path", "id", "verify", "repair", "clear", "copy", "rename", "export", "import", "files", "chat"] {
+    for command in [
+        "list", "show", "stats", "search", "path", "id", "verify", "repair", "clear", "copy", "rename", "export",
+        "import", "files", "chat",
+    ] {
         assert!(manual.contains(&format!("COMMAND {}", command.to_uppercase())), "{command}");
         let help = place.ok(&[command, "--help"]);
         assert!(help.contains("Example"), "{command}");

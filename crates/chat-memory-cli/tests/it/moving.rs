@@ -1,6 +1,8 @@
 //! `export` and `import`: what the page does not show.
 
-use chat_memory::{ChatHistory, ChatMemory, Content, HistoryRange, Media, Message, Opaque, Reasoning, Role, ToolResult};
+use chat_memory::{
+    ChatHistory, ChatMemory, Content, HistoryRange, Media, Message, Opaque, Reasoning, Role, ToolResult,
+};
 use serde_json::Value;
 
 use crate::support::{FIXTURE, Place};
@@ -8,9 +10,13 @@ use crate::support::{FIXTURE, Place};
 /// Messages with everything that there is.
 fn of_every_kind() -> Vec<Message> {
     vec![
-        Message::system("rules").with_id("s-1").with_created_at(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(17)),
+        Message::system("rules")
+            .with_id("s-1")
+            .with_created_at(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(17)),
         Message::user("one\u{2028}two\u{2029}three\r\nfour\u{202e}abc\u{200d}\n").with_name("Ann"),
-        Message::user("look").with_media(Media::bytes("image/png", [0, 1, 2, 255])).with_media(Media::url("https://example.com/a.png")),
+        Message::user("look")
+            .with_media(Media::bytes("image/png", [0, 1, 2, 255]))
+            .with_media(Media::url("https://example.com/a.png")),
         Message::new(Role::Assistant, [Reasoning::new("hm").with_signature("sig").into()])
             .with_content(Content::Text(String::new()))
             .with_tool_call("c1", "look", "{not json")
@@ -128,7 +134,10 @@ fn every_form_comes_out_into_a_file_each_and_odd_ids_get_names_that_any_disk_tak
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 10, "{names:?}");
-        assert!(names.iter().all(|name| name.ends_with(extension) && name.len() < 100 && !name.starts_with('.')), "{names:?}");
+        assert!(
+            names.iter().all(|name| name.ends_with(extension) && name.len() < 100 && !name.starts_with('.')),
+            "{names:?}"
+        );
     }
     assert_eq!(place.run(&["export", "--all", "-f", "html"]).code, 2);
     assert_eq!(place.run(&["export", "user-42", "-o", "out-html"]).code, 2);

@@ -91,7 +91,9 @@ fn everything_comes_in_is_found_goes_out_in_every_form_and_comes_in_again() {
         let everything = |memory: &FileChatMemory| -> Vec<String> {
             let mut all: Vec<String> = chat_memory_ids(memory)
                 .iter()
-                .map(|id| texts(memory.history(id, HistoryRange::all()).unwrap().into_iter().map(|entry| entry.message)))
+                .map(|id| {
+                    texts(memory.history(id, HistoryRange::all()).unwrap().into_iter().map(|entry| entry.message))
+                })
                 .collect();
             all.sort();
             all

@@ -65,8 +65,7 @@ impl Place {
 
     pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Said {
         let mut command = self.command(arguments);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_owned();
         let feed = std::thread::spawn(move || _ = stdin.write_all(input.as_bytes()));
@@ -86,7 +85,9 @@ impl Place {
 /// The same surroundings for every run.
 pub fn in_place(command: &mut Command, directory: &Path) {
     command.current_dir(directory).env("TZ", "UTC");
-    for name in ["CHAT_MEMORY_STORE", "CHAT_MEMORY_FILES", "OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "COLUMNS"] {
+    for name in
+        ["CHAT_MEMORY_STORE", "CHAT_MEMORY_FILES", "OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "COLUMNS"]
+    {
         command.env_remove(name);
     }
 }
