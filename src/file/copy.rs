@@ -2,14 +2,14 @@
 
 use std::time::UNIX_EPOCH;
 
-use super::FileChatMemory;
 use super::anew;
 use super::conversation::{Contents, Conversation};
 use super::lock::{Exclusive, Missing};
-use super::recover::{Look, Roles, examine};
+use super::recover::{Look, Roles, examine, set_aside};
 use super::slots::SlotRef;
+use super::{FileChatMemory, io_error};
 use crate::error::{Error, Result};
-use crate::history::{DamageKind, Entry};
+use crate::history::{Damage, DamageKind, Entry};
 use crate::log::{Epoch, FrameHeader, FrameWriter, Tail, encode};
 use crate::message::{Message, Role};
 
@@ -52,6 +52,12 @@ pub(super) fn copy(store: &FileChatMemory, from: &str, to: &str, source: Source)
     if look.messages == 0 {
         return Err(nothing_to_copy());
     }
+    if source == Source::Remove {
+        // The file goes, and nothing of it without a copy.
+        for Damage { offset, end, .. } in &look.damage {
+            set_aside(&from, &from_slot.names, &*file, *offset, Some(*end), true)?;
+        }
+    }
     anew::replace(&to, &to_slot, &mut locked_to, 0, |new| {
         examine(&look.bytes, &look.contents, &from, &from_slot.names, |frame, roles| {
             new.append(FrameWriter::with_payload(frame.payload), frame.header, roles)
@@ -59,7 +65,12 @@ pub(super) fn copy(store: &FileChatMemory, from: &str, to: &str, source: Source)
         .map(drop)
     })?;
     if source == Source::Remove {
-        // Only now: a crash before this leaves two of it, and none leaves none.
+        // Only now: a crash before this leaves two of it, and none leaves none. What was set aside goes along.
+        for path in store.store.beside(&from_slot.names)? {
+            if let Some(new) = from_slot.names.renamed_aside(&path, &to_slot.names) {
+                store.store.disk.rename(&path, &new).map_err(|source| io_error("rename", &path, source))?;
+            }
+        }
         store.store.remove(&from, &from_slot.names, &mut locked_from)?;
     }
     Ok(look.messages)

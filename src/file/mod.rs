@@ -169,7 +169,7 @@ impl FileChatMemory {
     }
 
     /// Gives a conversation another id; the number of messages. Nothing that is added meanwhile is lost: who adds to the old id waits,
-    /// and then begins a new conversation under it. A crash may leave both, each whole.
+    /// and then begins a new conversation under it. Copies of damaged bytes go along. A crash may leave both, each whole.
     ///
     /// ```
     /// use chat_memory::{ChatMemory, FileChatMemory, Message};

@@ -89,6 +89,12 @@ impl Names {
         self.root.join(format!("{}.aside-{offset}-{crc:08x}{mark}", self.stem))
     }
 
+    /// The name that a copy of damaged bytes has when its conversation has another id; `None` for any other file.
+    pub(super) fn renamed_aside(&self, path: &Path, new: &Names) -> Option<PathBuf> {
+        let rest = path.file_name()?.to_str()?.strip_prefix(&self.stem)?;
+        rest.starts_with(".aside-").then(|| new.root.join(format!("{}{rest}", new.stem)))
+    }
+
     /// Whether a name in the directory belongs to this conversation beside the conversation itself.
     pub(super) fn is_beside(&self, name: &OsStr) -> bool {
         let rest = name.to_str().and_then(|name| name.strip_prefix(&self.stem));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use chat_memory::{
-    ChatHistory, ChatMemory, Durability, Entry, Error, FileChatMemory, HistoryRange, Message, PageRequest,
+    ChatHistory, ChatMemory, Durability, Entry, Error, FileChatMemory, HistoryRange, Message, PageRequest, Repair,
 };
 
 use crate::sim_disk::{SimDisk, Trouble};
@@ -64,11 +64,33 @@ fn what_is_damaged_is_not_copied_before_it_is_repaired() {
     disk.tamper(&memory.path("a"), |bytes| bytes[150] ^= 1);
     assert!(memory.rename("a", "b").unwrap_err().is_corrupt());
     assert!(memory.get("b").unwrap().is_empty());
-    memory.repair("a", chat_memory::Repair::Apply).unwrap();
+    memory.repair("a", Repair::Apply).unwrap();
     // It goes on under its numbers.
     let kept = whole(&memory, "a");
     memory.rename("a", "b").unwrap();
     assert_eq!((whole(&memory, "b"), whole(&memory, "a")), (kept, Vec::new()));
+}
+
+#[test]
+fn what_was_set_aside_goes_along_with_a_new_id() {
+    let disk = SimDisk::default();
+    let memory = open(&disk);
+    memory.add("a", &[Message::user("one")]).unwrap();
+    memory.add("a", &[Message::user("two")]).unwrap();
+    disk.tamper(&memory.path("a"), |bytes| bytes[150] ^= 1);
+    memory.repair("a", Repair::Apply).unwrap();
+    // And what a crash left, which nobody has set aside yet.
+    disk.tamper(&memory.path("a"), |bytes| bytes.extend(b"torn"));
+    let memory = open(&disk);
+    let before = memory.verify("a").unwrap();
+    assert_eq!((before.set_aside.len(), before.damage.len()), (1, 1));
+    memory.rename("a", "b").unwrap();
+    assert_eq!(memory.verify("a").unwrap(), Default::default());
+    let after = memory.verify("b").unwrap();
+    assert_eq!((after.set_aside.len(), after.damage.len()), (2, 0), "{after:?}");
+    assert!(disk.live().values().any(|bytes| bytes.starts_with(b"torn")));
+    memory.clear("b").unwrap();
+    assert_eq!(disk.live().len(), 0);
 }
 
 #[test]
