@@ -8,6 +8,7 @@ use super::lock::{Exclusive, Missing};
 use super::recover::{Look, Roles, examine, set_aside};
 use super::slots::SlotRef;
 use super::{FileChatMemory, io_error};
+use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::history::{Damage, DamageKind, Entry};
 use crate::log::{Epoch, FrameHeader, FrameWriter, Tail, encode};
@@ -44,19 +45,12 @@ pub(super) fn copy(store: &FileChatMemory, from: &str, to: &str, source: Source)
     check_empty(&to_slot, &mut locked_to)?;
     let file = locked_from.open_file().ok_or_else(nothing_to_copy)?.file.clone();
     let look = Look::at(&from, &from_slot, &*file)?;
-    // An unfinished end was never acknowledged. Anything else may be worth more than what a copy would hold.
-    if let Some(damage) = look.damage.iter().find(|damage| damage.kind != DamageKind::UnfinishedEnd) {
-        let path = from_slot.names.data().to_owned();
-        return Err(Error::Corrupt { path, offset: damage.offset, reason: "repair it before it is copied" });
+    match source {
+        Source::Keep => check_whole(&from_slot, &look)?,
+        Source::Remove => set_aside_or_refuse(&from, &from_slot, &*file, &look)?,
     }
     if look.messages == 0 {
         return Err(nothing_to_copy());
-    }
-    if source == Source::Remove {
-        // The file goes, and nothing of it without a copy.
-        for Damage { offset, end, .. } in &look.damage {
-            set_aside(&from, &from_slot.names, &*file, *offset, Some(*end), true)?;
-        }
     }
     anew::replace(&to, &to_slot, &mut locked_to, 0, |new| {
         examine(&look.bytes, &look.contents, &from, &from_slot.names, |frame, roles| {
@@ -76,9 +70,14 @@ pub(super) fn copy(store: &FileChatMemory, from: &str, to: &str, source: Source)
     Ok(look.messages)
 }
 
-/// Writes a conversation that has no messages here yet, all or nothing.
-pub(super) fn restore(conversation: &Conversation<'_>, slot: &SlotRef<'_>, entries: &[Entry]) -> Result<()> {
-    let mut next = 0;
+/// Writes messages that were kept elsewhere behind the newest one here, which has to be `after`, all or nothing.
+pub(super) fn restore(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    after: Option<u64>,
+    entries: &[Entry],
+) -> Result<()> {
+    let mut next = after.map_or(0, |after| after.saturating_add(1));
     for (index, entry) in entries.iter().enumerate() {
         if entry.seq < next || entry.seq == u64::MAX {
             return Err(Error::InvalidMessage { index, reason: "its sequence number is not above the one before" });
@@ -88,8 +87,17 @@ pub(super) fn restore(conversation: &Conversation<'_>, slot: &SlotRef<'_>, entri
     }
     let max_bytes = conversation.store.options.max_batch_bytes;
     let mut locked = slot.exclusive(conversation, Missing::Create)?;
-    check_empty(slot, &mut locked)?;
+    // What is there goes into the new file first.
+    let known = match after {
+        None => check_empty(slot, &mut locked).map(|()| None)?,
+        Some(after) => Some(ending_at(conversation, slot, &mut locked, after)?),
+    };
     anew::replace(conversation, slot, &mut locked, 0, |new| {
+        if let Some(look) = &known {
+            examine(&look.bytes, &look.contents, conversation, &slot.names, |frame, roles| {
+                new.append(FrameWriter::with_payload(frame.payload), frame.header, roles)
+            })?;
+        }
         let is_together = |a: &Entry, b: &Entry| a.recorded_at == b.recorded_at && a.seq + 1 == b.seq;
         entries.chunk_by(is_together).flat_map(|run| run.chunks(MOST_IN_A_FRAME)).try_for_each(|run| {
             for (frame, header, roles) in frames(run, max_bytes)? {
@@ -98,6 +106,53 @@ pub(super) fn restore(conversation: &Conversation<'_>, slot: &SlotRef<'_>, entri
             Ok(())
         })
     })
+}
+
+/// A conversation without damage whose newest message is this one.
+fn ending_at(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    locked: &mut Exclusive<'_>,
+    after: u64,
+) -> Result<Look> {
+    let reason = "the newest message is another one than the caller takes it to be";
+    let open = locked.open_file().ok_or(Error::Conflict { reason })?;
+    let newest = match &open.contents {
+        Some(contents) => contents.known(&slot.names)?.last,
+        None => None,
+    };
+    if newest.and_then(|last| last.header.next_seq().checked_sub(1)) != Some(after) {
+        return Err(Error::Conflict { reason });
+    }
+    let file = open.file.clone();
+    let look = Look::at(conversation, slot, &*file)?;
+    set_aside_or_refuse(conversation, slot, &*file, &look)?;
+    Ok(look)
+}
+
+/// A file that is replaced must not take anything along of which there is no copy: an unfinished end, which was never
+/// acknowledged, is set aside. Anything else that is damaged may be worth more than what a copy would hold.
+fn set_aside_or_refuse(
+    conversation: &Conversation<'_>,
+    slot: &SlotRef<'_>,
+    file: &dyn DiskFile,
+    look: &Look,
+) -> Result<()> {
+    check_whole(slot, look)?;
+    for Damage { offset, end, .. } in &look.damage {
+        set_aside(conversation, &slot.names, file, *offset, Some(*end), true)?;
+    }
+    Ok(())
+}
+
+fn check_whole(slot: &SlotRef<'_>, look: &Look) -> Result<()> {
+    match look.damage.iter().find(|damage| damage.kind != DamageKind::UnfinishedEnd) {
+        None => Ok(()),
+        Some(damage) => {
+            let path = slot.names.data().to_owned();
+            Err(Error::Corrupt { path, offset: damage.offset, reason: "it has to be repaired first" })
+        }
+    }
 }
 
 /// How many messages share a frame, at the most: a window reads whole frames.

@@ -190,20 +190,37 @@ impl FileChatMemory {
         copy::copy(self, from, to, copy::Source::Remove)
     }
 
-    /// Writes a conversation that was kept elsewhere, with its sequence numbers and times of recording, all or nothing: what
-    /// [`history`](ChatHistory::history) gave, here or on another machine. Times are kept to the microsecond.
+    /// Writes messages that were kept elsewhere, with their sequence numbers and times of recording, all or nothing: what
+    /// [`history`](ChatHistory::history) gave, here or on another machine. `after` is the sequence number of the newest message that is
+    /// here, or `None` where none is: so nothing is mixed with what somebody else adds meanwhile. Times are kept to the microsecond.
+    ///
+    /// ```
+    /// use chat_memory::{ChatHistory, ChatMemory, FileChatMemory, HistoryRange, Message};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let old = FileChatMemory::open(directory.path().join("old"))?;
+    /// let new = FileChatMemory::open(directory.path().join("new"))?;
+    /// old.add("user-42", &[Message::user("hello")])?;
+    /// new.restore("user-42", None, &old.history("user-42", HistoryRange::all())?)?;
+    /// assert_eq!(new.history("user-42", HistoryRange::all())?, old.history("user-42", HistoryRange::all())?);
+    ///
+    /// old.add("user-42", &[Message::assistant("hi")])?;
+    /// new.restore("user-42", Some(0), &old.history("user-42", HistoryRange::all().from(1))?)?;
+    /// # assert_eq!(new.get("user-42")?, old.get("user-42")?);
+    /// # Ok::<(), chat_memory::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] where the conversation has messages already; [`Error::InvalidMessage`] where sequence numbers do not
-    /// ascend. Nothing is written then.
-    pub fn restore(&self, conversation_id: &str, entries: &[Entry]) -> Result<()> {
+    /// [`Error::Conflict`] where `after` is not the newest message; [`Error::InvalidMessage`] where sequence numbers do not
+    /// ascend from there; [`Error::Corrupt`] where what is here is damaged: [`repair`](Self::repair) comes first. Nothing is written then.
+    pub fn restore(&self, conversation_id: &str, after: Option<u64>, entries: &[Entry]) -> Result<()> {
         let conversation = self.conversation(conversation_id)?;
         if entries.is_empty() {
             return Ok(());
         }
         let slot = self.slot(&conversation);
-        copy::restore(&conversation, &slot, entries)
+        copy::restore(&conversation, &slot, after, entries)
     }
 
     /// The id of the conversation whose file this is, from its header; `None` where nothing was acknowledged in it, or there is no file.

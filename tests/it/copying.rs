@@ -182,17 +182,27 @@ fn what_comes_from_elsewhere_keeps_its_numbers_and_times() {
     let mut entries: Vec<Entry> =
         (0..300).map(|n| Entry::new(n, time(n / 150), Message::user(format!("number {n}")))).collect();
     entries.push(Entry::new(400, time(9), Message::assistant("behind a gap")));
-    memory.restore("a", &entries).unwrap();
+    memory.restore("a", None, &entries).unwrap();
     assert_eq!(whole(&memory, "a"), entries);
     assert_eq!(memory.history("a", HistoryRange::last(2)).unwrap(), entries[299..]);
     assert!(memory.verify("a").unwrap().is_whole());
     memory.add("a", &[Message::user("next")]).unwrap();
     assert_eq!(whole(&memory, "a").last().unwrap().seq, 401);
 
-    assert!(matches!(memory.restore("a", &entries), Err(Error::Conflict { .. })));
+    for after in [None, Some(0), Some(400), Some(402)] {
+        let next = Entry::new(500, time(10), Message::user("x"));
+        assert!(matches!(memory.restore("a", after, &[next]), Err(Error::Conflict { .. })), "{after:?}");
+    }
+    let next = [Entry::new(401, time(10), Message::user("x"))];
+    assert!(matches!(memory.restore("a", Some(401), &next), Err(Error::InvalidMessage { index: 0, .. })));
+    let next = [500, 501, 700].map(|seq| Entry::new(seq, time(seq), Message::user("behind")));
+    let before = whole(&memory, "a");
+    memory.restore("a", Some(401), &next).unwrap();
+    assert_eq!(whole(&memory, "a"), [&before[..], &next].concat());
+    assert!(memory.verify("a").unwrap().is_whole());
     let unordered = [entries[1].clone(), entries[0].clone()];
-    assert!(matches!(memory.restore("b", &unordered), Err(Error::InvalidMessage { index: 1, .. })));
-    memory.restore("b", &[]).unwrap();
+    assert!(matches!(memory.restore("b", None, &unordered), Err(Error::InvalidMessage { index: 1, .. })));
+    memory.restore("b", None, &[]).unwrap();
     assert!(!memory.path("b").exists());
 }
 
@@ -202,11 +212,11 @@ fn a_restore_splits_what_one_batch_may_not_hold_and_refuses_what_no_batch_may() 
     let memory = FileChatMemory::builder(directory.path()).max_batch_bytes(4_000).open().unwrap();
     let entry = |seq, length| Entry::new(seq, UNIX_EPOCH, Message::user("x".repeat(length)));
     let entries: Vec<Entry> = (0..40).map(|seq| entry(seq, 700)).collect();
-    memory.restore("a", &entries).unwrap();
+    memory.restore("a", None, &entries).unwrap();
     assert_eq!(whole(&memory, "a"), entries);
-    assert!(matches!(memory.restore("b", &[entry(0, 10), entry(1, 5_000)]), Err(Error::TooLarge { .. })));
+    assert!(matches!(memory.restore("b", None, &[entry(0, 10), entry(1, 5_000)]), Err(Error::TooLarge { .. })));
     assert!(memory.get("b").unwrap().is_empty());
-    memory.restore("b", &[entry(0, 10)]).unwrap();
+    memory.restore("b", None, &[entry(0, 10)]).unwrap();
 }
 
 #[test]
@@ -219,4 +229,17 @@ fn a_file_tells_whose_it_is() {
     assert_eq!(memory.id_of(path.file_name().unwrap()).unwrap().as_deref(), Some("user-42"));
     assert_eq!(memory.id_of(memory.path("another")).unwrap(), None);
     assert!(matches!(memory.id_of("notes.txt"), Err(Error::InvalidOption { .. })));
+}
+
+#[test]
+fn of_many_who_restore_the_same_one_does() {
+    let directory = tempfile::tempdir().unwrap();
+    quick(directory.path()).add("a", &[Message::user("0")]).unwrap();
+    let new: Vec<Entry> = (1..200).map(|seq| Entry::new(seq, UNIX_EPOCH, Message::user(seq.to_string()))).collect();
+    let restored = std::thread::scope(|scope| {
+        let all: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| quick(directory.path()).restore("a", Some(0), &new).is_ok())).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).filter(|restored| *restored).count()
+    });
+    assert_eq!((restored, whole(&quick(directory.path()), "a").len()), (1, 200));
 }

@@ -149,7 +149,7 @@ Without OPENAI_BASE_URL and OPENAI_API_KEY an echo answers.";
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only ids that contain this text
-    #[arg(long = "match", short = 'm', value_name = "TEXT")]
+    #[arg(long = "match", short = 'm', value_name = "TEXT", allow_hyphen_values = true)]
     pub matching: Option<String>,
     #[command(flatten)]
     pub times: Times,
@@ -230,7 +230,7 @@ pub struct SearchArgs {
     /// What to look for: a text, or with --regex a regular expression
     pub pattern: String,
     /// Only in these conversations
-    #[arg(long = "conversation", short = 'c', value_name = "ID")]
+    #[arg(long = "conversation", short = 'c', value_name = "ID", allow_hyphen_values = true)]
     pub conversations: Vec<String>,
     /// The pattern is a regular expression (syntax of the Rust crate regex; linear time)
     #[arg(long, short = 'e')]

@@ -48,7 +48,9 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::ClosedPipe => f.write_str("the output was closed"),
-            Failure::Io { operation, path, source } => write!(f, "cannot {operation} {}: {source}", path.display()),
+            Failure::Io { operation, path, source } => {
+                write!(f, "cannot {operation} {}: {source}", crate::text::path(path))
+            }
             Failure::Memory(error) => {
                 f.write_str(&in_full(error))?;
                 match error {

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             // What was written before belongs before the error.
             let _ = out.flush();
-            anstream::eprintln!("{}: {failure}", out::error_style("error"));
+            out::note(format_args!("{}: {}", out::error_style("error"), text::harmless(&failure.to_string())));
             failure.exit_code()
         }
     }

@@ -5,14 +5,17 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use chat_memory::Problem;
 use serde::Serialize;
 
 use crate::cli::Color;
 use crate::failure::Failure;
+use crate::text::path;
 
-/// Where results go. What is written is plain where the reader is no terminal.
+/// Where results go. Data is written byte for byte; what is meant for people is plain where the reader is no terminal.
 pub struct Out {
-    stream: BufWriter<AutoStream<io::Stdout>>,
+    stream: BufWriter<io::Stdout>,
+    is_styled: bool,
     is_json: bool,
     is_terminal: bool,
 }
@@ -29,7 +32,11 @@ impl Out {
         }
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
-        Self { stream: BufWriter::with_capacity(1 << 16, AutoStream::new(stdout, choice)), is_json, is_terminal }
+        let is_styled = match choice {
+            ColorChoice::Auto => AutoStream::choice(&stdout) != ColorChoice::Never,
+            choice => choice != ColorChoice::Never,
+        };
+        Self { stream: BufWriter::with_capacity(1 << 16, stdout), is_styled, is_json, is_terminal }
     }
 
     /// Whether JSON was asked for.
@@ -42,12 +49,24 @@ impl Out {
         self.is_terminal
     }
 
+    /// A line for people, in which nothing but our own styles is a control sequence.
     pub fn line(&mut self, line: impl Display) -> Result<(), Failure> {
-        writeln!(self.stream, "{line}").map_err(written)
+        self.text(format_args!("{line}\n"))
     }
 
+    /// The same without an end.
     pub fn text(&mut self, text: impl Display) -> Result<(), Failure> {
-        write!(self.stream, "{text}").map_err(written)
+        if self.is_styled {
+            write!(self.stream, "{text}").map_err(written)
+        } else {
+            write!(self.stream, "{}", anstream::adapter::strip_str(&text.to_string())).map_err(written)
+        }
+    }
+
+    /// A line of data, byte for byte.
+    pub fn data(&mut self, line: &str) -> Result<(), Failure> {
+        self.bytes(line.as_bytes())?;
+        self.bytes(b"\n")
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
@@ -56,7 +75,7 @@ impl Out {
 
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let line = serde_json::to_string(value).map_err(|error| Failure::Other(error.to_string()))?;
-        self.line(line)
+        self.data(&line)
     }
 
     pub fn flush(&mut self) -> Result<(), Failure> {
@@ -71,9 +90,14 @@ fn written(error: io::Error) -> Failure {
     }
 }
 
-/// Says something beside the results.
+/// Says something beside the results. Where nobody can hear it there is nothing to be done.
 pub fn note(text: impl Display) {
-    anstream::eprintln!("{text}");
+    _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Says what is in the store and no readable conversation.
+pub fn problem(what: &str, problem: &Problem) {
+    note(format_args!("{} {}: {}", Styled(YELLOW, what), path(&problem.path), problem.reason));
 }
 
 /// The width of the terminal, or what fits one.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use chat_memory::{Content, Message, ResultPart, Role};
 use unicode_segmentation::UnicodeSegmentation;
@@ -30,10 +31,20 @@ fn is_harmful(char: char) -> bool {
         || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
+/// A file's name, fit for a terminal.
+pub fn path(path: &Path) -> String {
+    harmless(&path.display().to_string()).into_owned()
+}
+
 /// A text on one line: white space of any kind becomes one space.
 pub fn on_a_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     harmless(&words.join(" ")).into_owned()
+}
+
+/// A text on one line with all its blanks: what would end the line becomes visible.
+pub fn one_line(text: &str) -> String {
+    harmless(text).replace('\n', "␊").replace('\t', "␉")
 }
 
 /// As much of a text as fits this many columns, and `…` where something was left out. What looks like one character stays one.

@@ -20,7 +20,11 @@ impl FromStr for Moment {
         let timestamp = text.parse::<Timestamp>().ok();
         let timestamp = timestamp.or_else(|| text.parse::<DateTime>().ok().and_then(zoned));
         let timestamp = timestamp.or_else(|| text.parse::<Date>().ok().and_then(|date| zoned(date.at(0, 0, 0, 0))));
-        let ago = || ZonedDateTime::now().checked_sub(text.parse::<Span>().ok()?).ok().map(|zoned| zoned.timestamp());
+        let ago = || {
+            // A span that is negative, as in "2h ago", would be in the future.
+            let span = text.parse::<Span>().ok().filter(|span| !span.is_negative())?;
+            ZonedDateTime::now().checked_sub(span).ok().map(|zoned| zoned.timestamp())
+        };
         let timestamp = timestamp.or_else(ago);
         let rule = "it is a time such as 2026-11-30, '2026-11-30 14:00', 2026-11-30T13:00:00Z, or how long ago: 2h, 3d";
         timestamp.and_then(|timestamp| SystemTime::try_from(timestamp).ok()).map(Self).ok_or_else(|| rule.to_owned())
@@ -63,7 +67,7 @@ mod tests {
         for text in ["2026-11-30", "2026-11-30 14:00", "2026-11-30T14:00:01", "2h", "3 days", "1w"] {
             assert!(given(text).is_ok(), "{text}");
         }
-        for text in ["", "yesterday", "2026-13-01", "9999999999999y"] {
+        for text in ["", "yesterday", "2h ago", "-2h", "2026-13-01", "9999999999999y"] {
             assert!(given(text).is_err(), "{text}");
         }
     }

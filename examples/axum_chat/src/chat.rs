@@ -100,7 +100,7 @@ fn ended(outcome: Outcome, say: impl FnOnce(Event)) -> Event {
     Event::Remembered { text, interrupted }
 }
 
-fn failed(error: &TurnError<reqwest::Error>) -> Event {
+fn failed(error: &TurnError<std::io::Error>) -> Event {
     tracing::error!(error = error as &dyn std::error::Error, "a turn failed");
     Event::Error { error: error.to_string() }
 }

@@ -1,5 +1,6 @@
 //! The model that answers: the one that the environment names, or an echo.
 
+use std::io;
 use std::time::Duration;
 
 use chat_memory::{ModelRequest, Reply, StreamedReply};
@@ -9,7 +10,7 @@ use crate::chat::Event;
 use crate::openai::OpenAi;
 
 pub enum Model {
-    OpenAi(OpenAi),
+    OpenAi(Box<OpenAi>),
     /// A stand-in that says the question back, and waits before each word.
     Echo(Duration),
 }
@@ -22,7 +23,7 @@ impl Model {
         match setting("OPENAI_MODEL") {
             Some(model) => {
                 let url = url.as_deref().unwrap_or("https://api.openai.com/v1");
-                Ok(Self::OpenAi(OpenAi::new(url, key, model)?))
+                Ok(Self::OpenAi(Box::new(OpenAi::new(url, key, model)?)))
             }
             None if url.is_none() && key.is_none() => {
                 let delay = setting("CHAT_ECHO_DELAY_MS").map_or(Ok(0), |text| text.parse())?;
@@ -33,7 +34,7 @@ impl Model {
     }
 
     /// Answers, and sends each piece as it comes.
-    pub async fn answer(&self, request: ModelRequest, pieces: &UnboundedSender<Event>) -> reqwest::Result<Reply> {
+    pub async fn answer(&self, request: ModelRequest, pieces: &UnboundedSender<Event>) -> io::Result<Reply> {
         // Where nobody listens any more, the answer is collected all the same.
         let say = |text: &str| _ = pieces.send(Event::Piece { text: text.to_owned() });
         match self {

@@ -2,42 +2,59 @@
 //!
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
+use std::io;
 use std::time::Duration;
 
 use chat_memory::transcript::openai;
 use chat_memory::{ModelRequest, Reply, StreamedReply};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::{Request, Response, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use tokio::time::timeout;
+
+/// Between two pieces: a model may think for a while.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct OpenAi {
-    client: reqwest::Client,
-    url: String,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: Uri,
     key: Option<String>,
     model: String,
 }
 
 impl OpenAi {
-    pub fn new(base_url: &str, key: Option<String>, model: String) -> reqwest::Result<Self> {
-        // An error means that there is a provider already.
-        _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(10))
-            .read_timeout(Duration::from_secs(120)) // between two pieces: a model may think for a while
-            .build()?;
-        Ok(Self { client, url: format!("{}/chat/completions", base_url.trim_end_matches('/')), key, model })
+    pub fn new(base_url: &str, key: Option<String>, model: String) -> Result<Self, Box<dyn std::error::Error>> {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_connect_timeout(Some(Duration::from_secs(10)));
+        let tls = HttpsConnectorBuilder::new()
+            .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())?
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new()).build(tls);
+        let url = format!("{}/chat/completions", base_url.trim_end_matches('/')).parse()?;
+        Ok(Self { client, url, key, model })
     }
 
     /// Asks the model. An error means that it said nothing; what came of an answer that broke off is a reply.
-    pub async fn answer(&self, request: ModelRequest, say: impl Fn(&str)) -> reqwest::Result<Reply> {
-        let mut response = self.ask(&request).await.map_err(reqwest::Error::without_url)?;
+    pub async fn answer(&self, request: ModelRequest, say: impl Fn(&str)) -> io::Result<Reply> {
+        let mut response = timeout(PATIENCE, self.ask(&request)).await??;
         let mut answer = Answer::default();
         while !answer.is_over {
-            match response.chunk().await {
-                Ok(Some(bytes)) => answer.take(&bytes, &say),
+            match timeout(PATIENCE, response.frame()).await {
+                Ok(Some(Ok(frame))) => answer.take(frame.data_ref().map_or(&[], |data| data), &say),
                 Ok(None) => break,
-                Err(error) => {
-                    tracing::warn!(error = &error.without_url() as &dyn std::error::Error, "an answer broke off");
+                Ok(Some(Err(_))) | Err(_) => {
+                    tracing::warn!("an answer broke off");
                     break;
                 }
             }
@@ -49,14 +66,19 @@ impl OpenAi {
         })
     }
 
-    async fn ask(&self, request: &ModelRequest) -> reqwest::Result<reqwest::Response> {
+    async fn ask(&self, request: &ModelRequest) -> io::Result<Response<Incoming>> {
         let messages = openai::write(&request.messages).to_json();
         let body = format!(r#"{{"model":{},"stream":true,"messages":{messages}}}"#, json!(self.model));
-        let mut post = self.client.post(&self.url).header("content-type", "application/json").body(body);
+        let mut post = Request::post(&self.url).header(CONTENT_TYPE, "application/json");
         if let Some(key) = &self.key {
-            post = post.bearer_auth(key);
+            post = post.header(AUTHORIZATION, format!("Bearer {key}"));
         }
-        post.send().await?.error_for_status()
+        let post = post.body(Full::from(body)).map_err(io::Error::other)?;
+        let response = self.client.request(post).await.map_err(io::Error::other)?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(io::Error::other(format!("the model's endpoint answered {status}"))),
+        }
     }
 }
 

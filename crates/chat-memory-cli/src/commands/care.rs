@@ -1,8 +1,10 @@
 //! `verify`, `repair`, `clear`, `copy` and `rename`.
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
-use chat_memory::{ChatHistory, ChatMemory, Damage, DamageKind, FileChatMemory, HistoryRange, Repair};
+use chat_memory::{ChatHistory, ChatMemory, Damage, DamageKind, FileChatMemory, Repair};
 use serde_json::json;
 
 use crate::cli::{ClearArgs, FromTo, Global, RepairArgs, VerifyArgs};
@@ -14,7 +16,8 @@ use crate::text::{count, on_a_line, size};
 
 pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), Failure> {
     let memory = store::open(global)?;
-    let (ids, mut harmed) = chosen(&memory, &args.conversations, out)?;
+    let (ids, foreign) = chosen(&memory, &args.conversations, out)?;
+    let mut harmed = 0;
     let mut progress = Progress::new(ids.len() as u64, "conversations");
     let (mut messages, mut bytes) = (0, 0);
     for id in &ids {
@@ -34,7 +37,7 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
                     out.json(&json!({
                         "conversation": id, "messages": found.messages, "bytes": found.bytes,
                         "damage": found.damage.iter().map(super::damage_json).collect::<Vec<_>>(),
-                        "set_aside": found.set_aside, "file": memory.path(id),
+                        "set_aside": found.set_aside.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(), "file": memory.path(id).display().to_string(),
                     }))?;
                 } else if !found.is_whole() {
                     // What was mended is no damage any more; what was lost is not forgotten as long as its copy is there.
@@ -42,9 +45,9 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
                     out.line(format_args!("{state} {name}: {} intact", count(found.messages, "message")))?;
                     tell(out, &found.damage)?;
                     for path in &found.set_aside {
-                        out.line(format_args!("    set aside earlier: {}", path.display()))?;
+                        out.line(format_args!("    set aside earlier: {}", crate::text::path(path)))?;
                     }
-                    out.line(format_args!("    {}", Styled(DIM, memory.path(id).display())))?;
+                    out.line(format_args!("    {}", Styled(DIM, crate::text::path(&memory.path(id)))))?;
                 } else if !args.conversations.is_empty() {
                     out.line(format_args!("{} {name}: {}", Styled(GREEN, "whole"), count(found.messages, "message")))?;
                 }
@@ -62,15 +65,25 @@ pub fn verify(global: &Global, args: &VerifyArgs, out: &mut Out) -> Result<(), F
         let all = count(ids.len() as u64, "conversation");
         out.line(format_args!("{all}, {}, {} read", count(messages, "message"), size(bytes)))?;
     }
+    let foreign = match foreign {
+        0 => String::new(),
+        foreign => format!("{} no conversation that can be named", is_are(foreign, "file")),
+    };
     match harmed {
-        0 => Ok(()),
-        _ => Err(Failure::Partly(format!("{} damaged; `chat-memory repair` says what it would do", is_are(harmed)))),
+        0 if foreign.is_empty() => Ok(()),
+        0 => Err(Failure::Partly(foreign)),
+        _ => {
+            let and = if foreign.is_empty() { "" } else { ", and " };
+            let harmed = is_are(harmed, "conversation");
+            Err(Failure::Partly(format!("{harmed} damaged{and}{foreign}; `chat-memory repair` says what it would do")))
+        }
     }
 }
 
 pub fn repair(global: &Global, args: &RepairArgs, out: &mut Out) -> Result<(), Failure> {
     let memory = store::open(global)?;
-    let (ids, mut failed) = chosen(&memory, &args.conversations, out)?;
+    let (ids, _) = chosen(&memory, &args.conversations, out)?;
+    let mut failed = 0;
     let how = if args.apply { Repair::Apply } else { Repair::DryRun };
     let mut progress = Progress::new(ids.len() as u64, "conversations");
     let mut harmed = 0;
@@ -89,7 +102,7 @@ pub fn repair(global: &Global, args: &RepairArgs, out: &mut Out) -> Result<(), F
             out.json(&json!({
                 "conversation": id, "messages": found.messages, "applied": args.apply,
                 "damage": found.damage.iter().map(super::damage_json).collect::<Vec<_>>(),
-                "set_aside": found.set_aside, "file": memory.path(id),
+                "set_aside": found.set_aside.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(), "file": memory.path(id).display().to_string(),
             }))?;
         }
         if found.damage.is_empty() {
@@ -103,7 +116,7 @@ pub fn repair(global: &Global, args: &RepairArgs, out: &mut Out) -> Result<(), F
         out.line(format_args!("{done} {name}: {} kept", count(found.messages, "message")))?;
         tell(out, &found.damage)?;
         for path in &found.set_aside {
-            out.line(format_args!("    set aside: {}", path.display()))?;
+            out.line(format_args!("    set aside: {}", crate::text::path(path)))?;
         }
     }
     drop(progress);
@@ -116,7 +129,7 @@ pub fn repair(global: &Global, args: &RepairArgs, out: &mut Out) -> Result<(), F
         }
     }
     match failed {
-        0 if harmed > 0 && !args.apply => Err(Failure::Partly(format!("{} damaged", is_are(harmed)))),
+        0 if harmed > 0 && !args.apply => Err(Failure::Partly(format!("{} damaged", is_are(harmed, "conversation")))),
         0 => Ok(()),
         _ => Err(Failure::Partly(format!("{} could not be mended", count(failed, "conversation")))),
     }
@@ -162,10 +175,6 @@ fn transfer(
     if !memory.path(from).exists() {
         return Err(store::unknown(from));
     }
-    if memory.history(to, HistoryRange::last(1)).is_ok_and(|last| !last.is_empty()) && from != to {
-        let to = on_a_line(to);
-        return Err(Failure::Other(format!("'{to}' holds messages already; nothing was changed")));
-    }
     let messages = transfer(&memory, from, to)?;
     match out.is_json() {
         true => out.json(&json!({ "from": from, "to": to, "messages": messages, "done": done })),
@@ -186,22 +195,35 @@ fn chosen(memory: &FileChatMemory, given: &[String], out: &mut Out) -> Result<(V
     let store::Catalogue { conversations, problems } = store::catalogue(memory)?;
     for problem in &problems {
         match out.is_json() {
-            true => out.json(&json!({ "file": problem.path, "problem": problem.reason }))?,
+            true => out.json(&json!({ "file": problem.path.display().to_string(), "problem": problem.reason }))?,
             false => out.line(format_args!(
                 "{} {}\n    {}",
                 Styled(RED, "not listed"),
-                problem.path.display(),
+                crate::text::path(&problem.path),
                 problem.reason
             ))?,
         }
     }
-    Ok((conversations.into_iter().map(|summary| summary.id).collect(), problems.len() as u64))
+    let mut ids: Vec<String> = conversations.into_iter().map(|summary| summary.id).collect();
+    // A file without a whole message is no conversation to the catalogue. Here it is looked at too: it may have had some.
+    let listed: HashSet<PathBuf> = ids.iter().map(|id| memory.path(id)).collect();
+    let directory = memory.directory();
+    for file in std::fs::read_dir(directory).map_err(Failure::io("list", directory))? {
+        let path = file.map_err(Failure::io("list", directory))?.path();
+        let is_left_out = path.extension().is_some_and(|extension| extension == "bin")
+            && !listed.contains(&path)
+            && problems.iter().all(|problem| problem.path != path);
+        if is_left_out && let Ok(Some(id)) = memory.id_of(&path) {
+            ids.push(id);
+        }
+    }
+    Ok((ids, problems.len() as u64))
 }
 
 fn tell(out: &mut Out, damage: &[Damage]) -> Result<(), Failure> {
     damage.iter().try_for_each(|Damage { kind, offset, end, .. }| {
         let lost = match kind {
-            DamageKind::UnfinishedEnd => "nothing is lost: it was never acknowledged",
+            DamageKind::UnfinishedEnd => "as a crash leaves a write that was not acknowledged yet",
             DamageKind::Header => "no message is in it",
             DamageKind::SetAside => "the copy is kept",
             _ => "what was in it cannot be read; a repair keeps a copy",
@@ -218,9 +240,9 @@ fn report(out: &mut Out, id: &str, error: &chat_memory::Error) -> Result<(), Fai
     }
 }
 
-fn is_are(number: u64) -> String {
+fn is_are(number: u64, one: &str) -> String {
     let verb = if number == 1 { "is" } else { "are" };
-    format!("{} {verb}", count(number, "conversation"))
+    format!("{} {verb}", count(number, one))
 }
 
 fn is_sure(name: &str) -> Result<bool, Failure> {

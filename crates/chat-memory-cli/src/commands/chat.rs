@@ -1,6 +1,6 @@
 //! `chat`: a conversation in the terminal.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::SystemTime;
 
 use chat_memory::{ChatHistory, FileChatMemory, HistoryRange, MemoryAdvisor, Message, TurnError};
@@ -12,18 +12,26 @@ use crate::failure::Failure;
 use crate::model::Endpoint;
 use crate::out::{BOLD, CYAN, DIM, Out, RED, Styled};
 use crate::show::{self, Detail};
-use crate::text::{count, harmless, on_a_line};
+use crate::text::{count, harmless, on_a_line, path};
 
 const HELP: &str = "\
   /history [n]   what was said, or the newest n messages of it
   /window [n]    how many messages the model is shown at the most; without n: all
   /clear         forget this conversation
   /help          this
+  //...          says what begins with a slash
   /quit          leave; Ctrl-C and Ctrl-D do too, and nothing is lost";
 
 pub fn run(global: &Global, args: &ChatArgs, out: &mut Out) -> Result<(), Failure> {
     let endpoint = Endpoint::from_env()?;
-    let mut chat = Chat { global, args, endpoint, window: args.window, advisor: advisor(global, args, args.window)? };
+    let mut chat = Chat {
+        global,
+        args,
+        endpoint,
+        window: args.window,
+        advisor: advisor(global, args, args.window)?,
+        has_failed: false,
+    };
     chat.greet(out)?;
     let mut prompt = Prompt::new()?;
     while let Some(line) = prompt.read()? {
@@ -36,6 +44,8 @@ pub fn run(global: &Global, args: &ChatArgs, out: &mut Out) -> Result<(), Failur
             (Some("/history"), count) => chat.history(count, out)?,
             (Some("/window"), count) => chat.set_window(count, out)?,
             (Some("/clear"), _) => chat.clear(out)?,
+            // Also a path may be what somebody wants to talk about.
+            (Some(command), _) if command.starts_with("//") => chat.say(line.get(1..).unwrap_or_default(), out)?,
             (Some(command), _) if command.starts_with('/') => {
                 out.line(format_args!("There is no {}; /help shows what there is.", on_a_line(command)))?;
             }
@@ -43,7 +53,12 @@ pub fn run(global: &Global, args: &ChatArgs, out: &mut Out) -> Result<(), Failur
         }
         out.flush()?;
     }
-    out.line(Styled(DIM, format_args!("Kept. `chat-memory chat {}` goes on.", on_a_line(&args.conversation))))
+    out.line(Styled(DIM, format_args!("Kept. `chat-memory chat {}` goes on.", on_a_line(&args.conversation))))?;
+    match chat.has_failed && matches!(prompt, Prompt::Pipe) {
+        // A person has seen it; a program looks at the exit code.
+        true => Err(Failure::Partly("a turn failed, and is not kept".to_owned())),
+        false => Ok(()),
+    }
 }
 
 fn advisor(global: &Global, args: &ChatArgs, window: Option<usize>) -> Result<MemoryAdvisor<FileChatMemory>, Failure> {
@@ -61,6 +76,8 @@ struct Chat<'a> {
     endpoint: Endpoint,
     window: Option<usize>,
     advisor: MemoryAdvisor<FileChatMemory>,
+    /// A turn is missing.
+    has_failed: bool,
 }
 
 impl Chat<'_> {
@@ -71,7 +88,7 @@ impl Chat<'_> {
             None => "new".to_owned(),
             Some(newest) => format!("{} so far", count(newest.seq + 1, "message")),
         };
-        out.line(format_args!("{} ({state}), kept in {}", Styled(BOLD, on_a_line(id)), self.global.store.display()))?;
+        out.line(format_args!("{} ({state}), kept in {}", Styled(BOLD, on_a_line(id)), path(&self.global.store)))?;
         out.line(format_args!("You talk to {}. /help shows commands.", self.endpoint.describe()))?;
         out.line("")?;
         const REMINDER: usize = 2;
@@ -93,11 +110,18 @@ impl Chat<'_> {
         let outcome = self.advisor.turn(&self.args.conversation, [question], &self.endpoint.showing(&show));
         out.line("")?;
         match outcome {
+            Ok(outcome) if outcome.messages.is_empty() => {
+                self.has_failed = true;
+                out.line(Styled(RED, "(the model said nothing; nothing of this turn is kept)"))
+            }
             Ok(outcome) if outcome.is_interrupted => {
                 out.line(Styled(RED, "(the answer was cut off; what came is kept)"))
             }
+            Ok(outcome) if outcome.answer.is_none() => out.line(Styled(RED, "(the model said nothing)")),
             Ok(_) => Ok(()),
             Err(TurnError::Model(failure)) => {
+                self.has_failed = true;
+                let failure = harmless(&failure.to_string()).into_owned();
                 out.line(format_args!("{}: {failure}\nNothing of this turn is kept; ask again.", Styled(RED, "error")))
             }
             Err(TurnError::Remember { source, .. } | TurnError::Recall(source)) => Err(Failure::Memory(source)),
@@ -165,10 +189,10 @@ impl Prompt {
                 Err(error) => Err(cannot_read(error)),
             },
             Prompt::Pipe => {
-                let mut line = String::new();
-                let read = io::stdin().read_line(&mut line);
+                let mut line = Vec::new();
+                let read = io::stdin().lock().read_until(b'\n', &mut line);
                 let read = read.map_err(|error| Failure::Other(format!("cannot read standard input: {error}")))?;
-                Ok((read > 0).then_some(line))
+                Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
             }
         }
     }

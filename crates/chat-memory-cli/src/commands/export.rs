@@ -2,32 +2,25 @@
 
 use std::fs;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use chat_memory::{ChatHistory, FileChatMemory, HistoryRange};
+use chat_memory::{FileChatMemory, HistoryRange};
 
 use crate::cli::{ExportArgs, Global};
 use crate::export::{Format, archive};
 use crate::failure::Failure;
 use crate::out::{self, Out, Styled, YELLOW};
 use crate::progress::Progress;
-use crate::store;
+use crate::store::{self, Store};
 use crate::text::{count, on_a_line};
 
 pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Failure> {
-    let memory = store::open(global)?;
+    let store = Store::open(global)?;
     let mut ids = args.conversations.clone();
     let mut failed = 0;
     if args.all {
-        let catalogue = store::catalogue(&memory)?;
-        for problem in &catalogue.problems {
-            out::note(format_args!(
-                "{} {}: {}",
-                Styled(YELLOW, "not exported:"),
-                problem.path.display(),
-                problem.reason
-            ));
-        }
+        let catalogue = store::catalogue(&store.memory)?;
+        catalogue.problems.iter().for_each(|problem| out::problem("not exported:", problem));
         failed = catalogue.problems.len() as u64;
         ids = catalogue.conversations.into_iter().map(|summary| summary.id).collect();
         // The order of a backup must not depend on who wrote last.
@@ -47,12 +40,24 @@ pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Fail
         }
     };
     match (&args.output, args.format) {
-        (None, Format::Jsonl) => ids.iter().try_for_each(|id| done(id, lines(&memory, id, |line| out.line(line))))?,
+        (None, Format::Jsonl) => ids.iter().try_for_each(|id| done(id, lines(&store, id, |line| out.data(&line))))?,
         (Some(path), Format::Jsonl) => {
             replace(path, |file| {
                 let failed = |source| Failure::Io { operation: "write to", path: path.clone(), source };
-                ids.iter()
-                    .try_for_each(|id| done(id, lines(&memory, id, |line| writeln!(file, "{line}").map_err(failed))))
+                let mut written = 0;
+                for id in &ids {
+                    let line = |line| {
+                        written += 1;
+                        writeln!(file, "{line}").map_err(failed)
+                    };
+                    done(id, lines(&store, id, line))?;
+                }
+                match written {
+                    0 if !ids.is_empty() => {
+                        Err(Failure::Other("nothing could be exported, so no file was written".to_owned()))
+                    }
+                    _ => Ok(()),
+                }
             })?;
         }
         (None, _) if several => {
@@ -60,43 +65,39 @@ pub fn run(global: &Global, args: &ExportArgs, out: &mut Out) -> Result<(), Fail
                 "several conversations of this form do not fit one file: name a directory with --output".to_owned(),
             ));
         }
-        (None, format) => {
-            ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| out.text(text))))?
-        }
+        (None, format) => ids
+            .iter()
+            .try_for_each(|id| done(id, whole(&store, id, format).and_then(|text| out.bytes(text.as_bytes()))))?,
         (Some(path), format) if several => {
             fs::create_dir_all(path).map_err(Failure::io("create", path))?;
             let mut taken = std::collections::HashSet::new();
             ids.iter().try_for_each(|id| {
-                let file = path.join(file_name(id, format, &memory, &mut taken));
-                done(id, whole(&memory, id, format).and_then(|text| write(&file, &text)))
+                let file = path.join(file_name(id, format, &store.memory, &mut taken));
+                done(id, whole(&store, id, format).and_then(|text| write(&file, &text)))
             })?;
         }
         (Some(path), format) => {
-            ids.iter().try_for_each(|id| done(id, whole(&memory, id, format).and_then(|text| write(path, &text))))?;
+            ids.iter().try_for_each(|id| done(id, whole(&store, id, format).and_then(|text| write(path, &text))))?;
         }
     }
     drop(progress);
     match failed {
-        0 => Ok(()),
+        0 => store.verdict(),
         _ => Err(Failure::Partly(format!("{} not exported", count(failed, "conversation")))),
     }
 }
 
 /// Our own form, without holding a conversation in memory.
-fn lines(
-    memory: &FileChatMemory,
-    id: &str,
-    mut write: impl FnMut(String) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let found = store::for_each_chunk(memory, id, |chunk| {
+fn lines(store: &Store, id: &str, mut write: impl FnMut(String) -> Result<(), Failure>) -> Result<(), Failure> {
+    let found = store.for_each_chunk(id, |chunk| {
         chunk.iter().try_for_each(|entry| write(archive::line(id, entry)))?;
         Ok(true)
     })?;
     if found { Ok(()) } else { Err(store::unknown(id)) }
 }
 
-fn whole(memory: &FileChatMemory, id: &str, format: Format) -> Result<String, Failure> {
-    let entries = memory.history(id, HistoryRange::all())?;
+fn whole(store: &Store, id: &str, format: Format) -> Result<String, Failure> {
+    let entries = store.history(id, HistoryRange::all())?;
     if entries.is_empty() {
         return Err(store::unknown(id));
     }
@@ -115,26 +116,31 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     replace(path, |file| file.write_all(text.as_bytes()).map_err(Failure::io("write to", path)))
 }
 
-/// Writes a file under another name first, so that a backup is never half a backup.
-fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<fs::File>) -> Result<(), Failure>) -> Result<(), Failure> {
+/// Writes a file under another name first, so that a backup is never half a backup: after a failure the old one is there.
+pub fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     if path.is_dir() {
-        let text = format!("{} is a directory; name a file, or several conversations", path.display());
+        let text = format!("{} is a directory; name a file, or several conversations", crate::text::path(path));
         return Err(Failure::Usage(text));
     }
-    // What is no plain file, such as /dev/stdout, is written to as it is.
-    let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    let partial = if is_special { path.to_owned() } else { PathBuf::from(name) };
-    let file = fs::File::create(&partial).map_err(Failure::io("create", &partial))?;
-    let mut file = BufWriter::with_capacity(1 << 16, file);
-    let written = write(&mut file).and_then(|()| file.flush().map_err(Failure::io("write to", &partial)));
-    if is_special {
-        return written;
+    let fill = |file: &fs::File| {
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        write(&mut file)?;
+        file.flush().map_err(Failure::io("write to", path))
+    };
+    // What is no plain file, such as /dev/stdout, is written to as it is. A link is followed.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fill(&fs::File::create(path).map_err(Failure::io("open", path))?);
     }
-    let written = written.and_then(|()| file.get_ref().sync_all().map_err(Failure::io("sync", &partial)));
-    let written = written.and_then(|()| fs::rename(&partial, path).map_err(Failure::io("rename to", path)));
-    written.inspect_err(|_| _ = fs::remove_file(&partial))
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // For its owner alone, as the store is, and gone if anything fails.
+    let partial = tempfile::NamedTempFile::new_in(directory).map_err(Failure::io("create a file in", directory))?;
+    fill(partial.as_file())?;
+    partial.as_file().sync_all().map_err(Failure::io("sync", partial.path()))?;
+    partial.persist(&target).map(drop).map_err(|error| Failure::io("replace", path)(error.error))
 }
 
 /// A name that a person knows the conversation by and every file system takes; where that is not the id itself, with the
@@ -150,8 +156,8 @@ fn file_name(
     let hash = memory.path(id);
     let hash = hash.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let extension = format.extension();
-    if plain == id && !id.starts_with('.') && taken.insert(plain.to_lowercase()) {
+    if plain == id && !id.starts_with(['.', '-']) && taken.insert(plain.to_lowercase()) {
         return format!("{plain}.{extension}");
     }
-    format!("{}-{}.{extension}", plain.trim_start_matches('.'), hash.get(..12).unwrap_or(hash))
+    format!("{}-{}.{extension}", plain.trim_start_matches(['.', '-']), hash.get(..12).unwrap_or(hash))
 }

@@ -1,22 +1,24 @@
 //! `files`: the notebooks of agents.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use chat_memory::{FileMemory, LocalFileStore};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::{FilesArgs, FilesCommand};
 use crate::failure::Failure;
-use crate::out::Out;
-use crate::text::{count, fit, harmless, on_a_line, size};
+use crate::out::{self, BOLD, DIM, Out, Styled};
+use crate::text::{count, fit, harmless, on_a_line, path, size};
 
 pub fn run(args: &FilesArgs, out: &mut Out) -> Result<(), Failure> {
     let root = &args.files;
     if !root.is_dir() {
         let text = format!(
             "there are no notebooks at {}: name their directory with --files, or in CHAT_MEMORY_FILES",
-            root.display()
+            path(root)
         );
         return Err(Failure::Nothing(text));
     }
@@ -55,7 +57,11 @@ fn show(files: &FileMemory, session: &str, name: &str, out: &mut Out) -> Result<
     match String::from_utf8(content) {
         Ok(text) if out.is_json() => out.json(&json!({ "name": name, "content": text })),
         Ok(text) if out.is_terminal() => out.text(harmless(&text)),
-        Ok(text) => out.text(text),
+        Ok(text) => out.bytes(text.as_bytes()),
+        // Bytes could drive the terminal.
+        Err(_) if out.is_terminal() || out.is_json() => {
+            Err(Failure::Usage("the file is no text; send it to a file or a program".to_owned()))
+        }
         Err(error) => out.bytes(error.as_bytes()),
     }
 }
@@ -67,10 +73,47 @@ fn search(files: &FileMemory, session: &str, pattern: &str, out: &mut Out) -> Re
         return Err(Failure::Usage(output.text));
     }
     let text = output.text;
-    match out.is_json() {
-        true => out.line(text),
-        false => out.line(harmless(&text)),
+    if out.is_json() {
+        return out.data(&text);
     }
+    let items: Vec<Item> = serde_json::from_str(&text).map_err(|error| Failure::Other(error.to_string()))?;
+    let mut is_found = false;
+    for item in &items {
+        match item {
+            Item::Note(note) => out::note(harmless(note)),
+            Item::Found(file) => {
+                is_found = true;
+                out.line(Styled(BOLD, on_a_line(&file.file_name)))?;
+                for Line { line_number, line } in &file.matching_lines {
+                    out.line(format_args!("  {} {}", Styled(DIM, format!("{line_number:>4}:")), harmless(line)))?;
+                }
+            }
+        }
+    }
+    if is_found { Ok(()) } else { Err(Failure::Nothing("no match".to_owned())) }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Item {
+    Found(Found),
+    /// What the tool has to say beside that.
+    Note(String),
+}
+
+/// What the tool says of a file.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    file_name: String,
+    matching_lines: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    line_number: u64,
+    line: String,
 }
 
 fn export(files: &FileMemory, session: &str, directory: &Path, out: &mut Out) -> Result<(), Failure> {
@@ -86,9 +129,9 @@ fn export(files: &FileMemory, session: &str, directory: &Path, out: &mut Out) ->
         };
         // The name was checked by the notebook: it is one component, and no way out.
         let path = directory.join(name);
-        fs::write(&path, content).map_err(Failure::io("write to", &path))?;
+        super::export::replace(&path, |file| file.write_all(&content).map_err(Failure::io("write to", &path)))?;
     }
-    out.line(format_args!("{} to {}", count(entries.len() as u64, "file"), directory.display()))
+    out.line(format_args!("{} to {}", count(entries.len() as u64, "file"), path(directory)))
 }
 
 fn no_files(session: &str) -> Failure {

@@ -1,11 +1,12 @@
 //! `import`: conversations in.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-use chat_memory::{ChatHistory, ChatMemory, Entry, Error, FileChatMemory, HistoryRange, Message};
+use chat_memory::{ChatHistory, Entry, Error, FileChatMemory, HistoryRange};
 use serde_json::json;
 
 use crate::cli::{Global, ImportArgs};
@@ -14,7 +15,7 @@ use crate::import::{self, Archive, Conversation, Refused, Said};
 use crate::out::{BOLD, DIM, GREEN, Out, RED, Styled, YELLOW};
 use crate::progress::Progress;
 use crate::store;
-use crate::text::{count, on_a_line};
+use crate::text::{count, on_a_line, path};
 
 pub fn run(global: &Global, args: &ImportArgs, out: &mut Out) -> Result<(), Failure> {
     // Without a store there is nothing that could be there already.
@@ -22,7 +23,8 @@ pub fn run(global: &Global, args: &ImportArgs, out: &mut Out) -> Result<(), Fail
         true => None,
         false => Some(store::create(&global.store)?),
     };
-    let mut import = Import { args, memory, done: 0, messages: 0, unchanged: 0, refused: 0 };
+    let mut import =
+        Import { args, memory, seen: HashSet::new(), done: 0, messages: 0, unchanged: 0, empty: 0, refused: 0 };
     for file in &args.files {
         import.file(file, out)?;
     }
@@ -32,9 +34,12 @@ pub fn run(global: &Global, args: &ImportArgs, out: &mut Out) -> Result<(), Fail
 struct Import<'a> {
     args: &'a ImportArgs,
     memory: Option<FileChatMemory>,
+    /// The ids of this run: two files that are only named alike must not become one conversation.
+    seen: HashSet<String>,
     done: u64,
     messages: u64,
     unchanged: u64,
+    empty: u64,
     refused: u64,
 }
 
@@ -52,7 +57,7 @@ enum Fate {
 
 impl Import<'_> {
     fn file(&mut self, file: &Path, out: &mut Out) -> Result<(), Failure> {
-        let name = file.display().to_string();
+        let name = path(file);
         let read = text(file).and_then(|text| {
             let archive = import::read(&name, &text, self.args.format)?;
             match &self.args.into {
@@ -74,9 +79,7 @@ impl Import<'_> {
         };
         if !out.is_json() {
             let found = count(conversations.len() as u64, "conversation");
-            let form = clap::ValueEnum::to_possible_value(&format)
-                .map_or_else(String::new, |value| value.get_name().to_owned());
-            out.line(format_args!("{}: {found} in the form {form}", Styled(BOLD, &name)))?;
+            out.line(format_args!("{}: {found} in the form {}", Styled(BOLD, &name), format.name()))?;
         }
         let mut progress = Progress::new(conversations.len() as u64, "conversations");
         for conversation in conversations {
@@ -84,6 +87,7 @@ impl Import<'_> {
                 Ok(conversation) => self.conversation(&name, conversation, out)?,
                 Err(refused) => self.refuse(&name, &refused, out)?,
             }
+            out.flush()?; // what is stored is reported, also if this is stopped
             progress.advance(1);
         }
         Ok(())
@@ -96,7 +100,15 @@ impl Import<'_> {
             (None, Some(prefix)) => format!("{prefix}{id}"),
             (None, None) => id,
         };
-        let fate = match self.store(&id, said) {
+        let is_unnamed = file == "-" && (id == "-" || id.starts_with("-/"));
+        let fate = if is_unnamed && self.args.prefix.is_none() {
+            Err("standard input has no name: --into gives one conversation its id, --prefix several".to_owned())
+        } else if !self.seen.insert(id.clone()) {
+            Err("an earlier file of this import has a conversation of this id: --prefix tells them apart".to_owned())
+        } else {
+            self.store(&id, said)
+        };
+        let fate = match fate {
             Ok(fate) => fate,
             Err(reason) => {
                 self.refused += 1;
@@ -115,7 +127,8 @@ impl Import<'_> {
             Fate::Empty => ("empty", 0),
         };
         match fate {
-            Fate::Unchanged(_) | Fate::Empty => self.unchanged += 1,
+            Fate::Empty => self.empty += 1,
+            Fate::Unchanged(_) => self.unchanged += 1,
             Fate::Stored(_) | Fate::Grown { .. } => self.done += 1,
         }
         self.messages += messages;
@@ -160,29 +173,33 @@ impl Import<'_> {
         };
         let reason = |error: Error| in_full(&error);
         let stored = memory.history(id, HistoryRange::all()).map_err(reason)?;
-        if stored.is_empty() {
-            if !self.args.dry_run {
-                memory.restore(id, &entries).map_err(reason)?;
-            }
-            return Ok(Fate::Stored(number));
-        }
+        let after = stored.last().map(|last| last.seq);
         let is_the_same = |(a, b): (&Entry, &Entry)| {
             a.message.role() == b.message.role() && a.message.content() == b.message.content()
         };
         if !stored.iter().zip(&entries).all(is_the_same) {
-            return Err(
-                "another conversation has this id already: --prefix or --into gives this one another".to_owned()
-            );
+            let reason = "another conversation has this id already, or a part of this one: --prefix or --into gives this one another id, \
+                          and after `clear` it takes the place of the other";
+            return Err(reason.to_owned());
         }
-        let new: Vec<Message> = entries.iter().skip(stored.len()).map(|entry| entry.message.clone()).collect();
+        let mut new: Vec<Entry> = entries.into_iter().skip(stored.len()).collect();
         if new.is_empty() {
             return Ok(Fate::Unchanged(number));
         }
-        if !self.args.dry_run {
-            // A conversation that grew by more than one batch may hold comes in a few; the next import goes on behind what is there.
-            new.chunks(BATCH).try_for_each(|batch| memory.add(id, batch)).map_err(reason)?;
+        // Numbers that are taken here are given anew; those of a conversation that has the same here and there fit.
+        if new.first().zip(after).is_some_and(|(first, after)| first.seq <= after) {
+            let first = after.map_or(0, |after| after.saturating_add(1));
+            (first..).zip(&mut new).for_each(|(seq, entry)| entry.seq = seq);
         }
-        Ok(Fate::Grown { added: new.len() as u64, before: stored.len() as u64 })
+        let added = new.len() as u64;
+        if !self.args.dry_run {
+            // Only behind what was looked at: somebody may add to it meanwhile.
+            memory.restore(id, after, &new).map_err(reason)?;
+        }
+        match after {
+            None => Ok(Fate::Stored(added)),
+            Some(_) => Ok(Fate::Grown { added, before: stored.len() as u64 }),
+        }
     }
 
     fn refuse(&mut self, file: &str, refused: &Refused, out: &mut Out) -> Result<(), Failure> {
@@ -192,6 +209,9 @@ impl Import<'_> {
             true => out.json(&json!({
                 "file": file, "name": name, "status": "refused", "line": line, "column": column, "reason": reason,
             })),
+            false if name == file && *line == 0 => {
+                out.line(format_args!("{} {file}: {reason}", Styled(RED, "refused")))
+            }
             false if name == file => {
                 out.line(format_args!("{} {file}:{line}:{column}: {reason}", Styled(RED, "refused")))
             }
@@ -203,34 +223,45 @@ impl Import<'_> {
     }
 
     fn summary(&self, out: &mut Out) -> Result<(), Failure> {
-        let Self { done, messages, unchanged, refused, .. } = self;
+        let Self { done, messages, unchanged, empty, refused, .. } = self;
         if !out.is_json() {
             let would = if self.args.dry_run { "would be " } else { "" };
             let done = format!("{} with {}", count(*done, "conversation"), count(*messages, "message"));
-            out.line(format_args!("{done} {would}imported, {unchanged} unchanged, {refused} refused"))?;
+            let empty = if *empty > 0 { format!(", {empty} empty") } else { String::new() };
+            out.line(format_args!("{done} {would}imported, {unchanged} unchanged{empty}, {refused} refused"))?;
         }
         match refused {
             0 => Ok(()),
             _ if *done + *unchanged == 0 => {
                 Err(Failure::Other("nothing was imported; the reasons are above".to_owned()))
             }
+            _ if self.args.dry_run => Err(Failure::Partly(format!("{refused} would be refused; nothing was stored"))),
             _ => Err(Failure::Partly(format!("{refused} refused; what was good is stored"))),
         }
     }
 }
 
-/// How many messages are added at once to a conversation that was there.
-const BATCH: usize = 1_000;
-
 /// The text of a file, or of standard input.
 fn text(file: &Path) -> Result<String, Refused> {
-    let refused = |line, column, reason| Refused { name: file.display().to_string(), line, column, reason };
+    let refused = |line, column, reason| Refused { name: path(file), line, column, reason };
     let mut bytes = Vec::new();
     let read = match file.as_os_str() == "-" {
         true => std::io::stdin().read_to_end(&mut bytes).map(drop),
         false => fs::read(file).map(|read| bytes = read),
     };
     read.map_err(|error| refused(0, 0, format!("it cannot be read: {error}")))?;
+    if bytes.trim_ascii().is_empty() {
+        return Err(refused(1, 1, "it is empty".to_owned()));
+    }
+    let packed = match &bytes[..] {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => None,
+    };
+    if let Some(packed) = packed {
+        return Err(refused(1, 1, format!("it is {packed}; unpack or convert it to UTF-8 first")));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -2,15 +2,15 @@
 
 use std::cmp::Reverse;
 
-use chat_memory::{ChatHistory, ConversationSummary, Cursor, FileChatMemory, HistoryRange, Page, PageRequest, Problem};
+use chat_memory::{ChatHistory, ConversationSummary, Cursor, FileChatMemory, HistoryRange, Page, PageRequest};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Global, ListArgs, Sort};
 use crate::failure::Failure;
-use crate::out::{self, Out, RED, Styled, YELLOW};
-use crate::text::{count, first_words, fit, on_a_line, size};
+use crate::out::{self, Out, RED, Styled};
+use crate::text::{count, first_words, fit, one_line, size};
 use crate::{store, time};
 
 pub fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
@@ -29,9 +29,7 @@ pub fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(), Failur
         table(&memory, args, &found.items, out)?;
     }
     out.flush()?;
-    for Problem { path, reason, .. } in &found.problems {
-        out::note(format_args!("{} {}: {reason}", Styled(YELLOW, "not listed:"), path.display()));
-    }
+    found.problems.iter().for_each(|problem| out::problem("not listed:", problem));
     if let Some(cursor) = found.next {
         out::note(format_args!("There are more: --limit shows more at once, --after {cursor} the next."));
     }
@@ -112,12 +110,14 @@ fn table(
     }
     let width = if out.is_terminal() { out::width() } else { 200 };
     // Where there is little room, people rather see what was said.
-    let is_wide = width >= 110;
+    let (is_wide, is_roomy) = (width >= 110, width >= 100);
+    // An id is what other commands take, so a usual one stays whole; for a program every one.
+    let id_width = if out.is_terminal() { (width / 3).clamp(36, 60) } else { usize::MAX };
     let mut rows = vec![["ID", "MESSAGES", "SIZE", "CREATED", "LAST", "FIRST WORDS"].map(str::to_owned)];
     for summary in conversations {
         let damage = if summary.damage.is_empty() { "" } else { DAMAGED };
         rows.push([
-            fit(&on_a_line(&summary.id), (width / 3).clamp(12, 60)).into_owned(),
+            fit(&one_line(&summary.id), id_width).into_owned(),
             summary.messages.to_string(),
             size(summary.bytes),
             summary.created.map(time::short).unwrap_or_default(),
@@ -125,7 +125,7 @@ fn table(
             damage.to_owned() + &words(memory, summary, args.preview).unwrap_or_default(),
         ]);
     }
-    let columns = [true, true, true, is_wide, true];
+    let columns = [true, true, is_roomy, is_wide, true];
     let widest =
         |at: usize| rows.iter().map(|row| row.get(at).map_or(0, |cell| cell.width())).max().unwrap_or_default();
     let taken: usize = (0..columns.len()).filter(|at| columns.get(*at) == Some(&true)).map(|at| widest(at) + 2).sum();
@@ -184,6 +184,6 @@ fn as_json(memory: &FileChatMemory, summary: &ConversationSummary, words: Option
         "updated": summary.updated.and_then(time::utc),
         "first_words": words,
         "damage": summary.damage.iter().map(super::damage_json).collect::<Vec<_>>(),
-        "file": memory.path(&summary.id),
+        "file": memory.path(&summary.id).display().to_string(),
     })
 }

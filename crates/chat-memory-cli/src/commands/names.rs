@@ -14,8 +14,11 @@ pub fn path(global: &Global, args: &PathArgs, out: &mut Out) -> Result<(), Failu
     for id in &args.conversations {
         let path = memory.path(id);
         match out.is_json() {
-            true => out.json(&json!({ "conversation": id, "file": path, "exists": path.exists() }))?,
-            false => out.line(path.display())?,
+            true => {
+                out.json(&json!({ "conversation": id, "file": path.display().to_string(), "exists": path.exists() }))?
+            }
+            false if out.is_terminal() => out.line(crate::text::path(&path))?,
+            false => out.data(&path.display().to_string())?,
         }
         if !path.exists() {
             missing = Some(id);
@@ -31,20 +34,23 @@ pub fn id(global: &Global, args: &IdArgs, out: &mut Out) -> Result<(), Failure> 
         let found = match memory.id_of(file) {
             Ok(Some(id)) => id,
             Ok(None) => {
-                out::note(format_args!("{}: there is no such file in the store, or nothing in it yet", file.display()));
+                out::note(format_args!(
+                    "{}: there is no such file in the store, or nothing in it yet",
+                    crate::text::path(file)
+                ));
                 failed += 1;
                 continue;
             }
             Err(error) => {
-                out::note(format_args!("{}: {}", file.display(), crate::failure::in_full(&error)));
+                out::note(format_args!("{}: {}", crate::text::path(file), crate::failure::in_full(&error)));
                 failed += 1;
                 continue;
             }
         };
         match out.is_json() {
-            true => out.json(&json!({ "conversation": found, "file": file }))?,
+            true => out.json(&json!({ "conversation": found, "file": file.display().to_string() }))?,
             false if out.is_terminal() => out.line(harmless(&found))?,
-            false => out.line(found)?,
+            false => out.data(&found)?,
         }
     }
     match failed {

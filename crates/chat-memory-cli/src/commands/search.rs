@@ -9,19 +9,28 @@ use crate::failure::{Failure, in_full};
 use crate::out::{self, BOLD, DIM, MATCH, Out, Styled, YELLOW};
 use crate::progress::Progress;
 use crate::show::role_style;
-use crate::text::{harmless, on_a_line, texts};
-use crate::{store, time};
+use crate::store::{self, Store};
+use crate::text::{count, harmless, on_a_line, texts};
+use crate::time;
 
 pub fn run(global: &Global, args: &SearchArgs, out: &mut Out) -> Result<(), Failure> {
     let pattern = pattern(args)?;
-    let memory = store::open(global)?;
-    let ids = store::ids(&memory, &args.conversations)?;
-    let mut progress = Progress::new(ids.len() as u64, "conversations");
+    let store = Store::open(global)?;
     let (mut found, mut unreadable) = (0, 0);
+    let ids = match &args.conversations[..] {
+        [] => {
+            let catalogue = store::catalogue(&store.memory)?;
+            catalogue.problems.iter().for_each(|problem| out::problem("not searched:", problem));
+            unreadable = catalogue.problems.len() as u64;
+            catalogue.conversations.into_iter().map(|summary| summary.id).collect()
+        }
+        given => given.to_vec(),
+    };
+    let mut progress = Progress::new(ids.len() as u64, "conversations");
     let limit = args.limit.unwrap_or(usize::MAX);
     for id in &ids {
         let before = found;
-        let searched = store::for_each_chunk(&memory, id, |chunk| {
+        let searched = store.for_each_chunk(id, |chunk| {
             for entry in chunk.iter().filter(|entry| is_wanted(args, entry)) {
                 if found == limit {
                     return Ok(false);
@@ -48,8 +57,9 @@ pub fn run(global: &Global, args: &SearchArgs, out: &mut Out) -> Result<(), Fail
         }
     }
     drop(progress);
+    store.verdict()?;
     match (found, unreadable) {
-        (_, 1..) => Err(Failure::Partly(format!("{unreadable} conversations could not be read whole"))),
+        (_, 1..) => Err(Failure::Partly(format!("{} not searched", count(unreadable, "file")))),
         (0, 0) => Err(Failure::Nothing("no match".to_owned())),
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
-use chat_memory::{FileChatMemory, Message, Role};
+use chat_memory::{Message, Role};
 use serde::{Serialize, Serializer};
 
 use crate::cli::{Global, StatsArgs};
@@ -11,8 +11,9 @@ use crate::failure::{Failure, in_full};
 use crate::out::{self, BOLD, Out, Styled, YELLOW};
 use crate::progress::Progress;
 use crate::show::role_style;
+use crate::store::{self, Store};
 use crate::text::{count, fit, on_a_line, size};
-use crate::{store, time};
+use crate::time;
 
 #[derive(Default, Serialize)]
 struct Stats {
@@ -44,10 +45,11 @@ const LARGEST: usize = 5;
 const DAYS: usize = 14;
 
 pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failure> {
-    let memory = store::open(global)?;
-    let store::Catalogue { mut conversations, problems } = store::catalogue(&memory)?;
+    let store = Store::open(global)?;
+    let store::Catalogue { mut conversations, problems } = store::catalogue(&store.memory)?;
     let mut stats = Stats::default();
     if args.conversations.is_empty() {
+        problems.iter().for_each(|problem| out::problem("not read:", problem));
         stats.unreadable = problems.len() as u64;
     } else {
         for id in &args.conversations {
@@ -62,7 +64,7 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
     stats.last = conversations.iter().filter_map(|summary| summary.updated).max();
     let mut progress = Progress::new(conversations.iter().map(|summary| summary.bytes).sum(), "bytes");
     for summary in &conversations {
-        if let Err(failure) = stats.add(&memory, &summary.id) {
+        if let Err(failure) = stats.add(&store, &summary.id) {
             match failure {
                 Failure::Memory(error) => {
                     out::note(format_args!(
@@ -92,7 +94,7 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
         stats.print(out)?
     }
     match stats.unreadable {
-        0 => Ok(()),
+        0 => store.verdict(),
         unreadable => Err(Failure::Partly(format!(
             "{} could not be read; `chat-memory verify` says why",
             count(unreadable, "file")
@@ -101,9 +103,9 @@ pub fn run(global: &Global, args: &StatsArgs, out: &mut Out) -> Result<(), Failu
 }
 
 impl Stats {
-    fn add(&mut self, memory: &FileChatMemory, id: &str) -> Result<(), Failure> {
+    fn add(&mut self, store: &Store, id: &str) -> Result<(), Failure> {
         let mut open: HashMap<String, u64> = HashMap::new();
-        store::for_each_chunk(memory, id, |chunk| {
+        store.for_each_chunk(id, |chunk| {
             for entry in &chunk {
                 self.messages += 1;
                 let message = &entry.message;

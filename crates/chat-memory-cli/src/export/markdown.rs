@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use chat_memory::{Content, Entry, Media, MediaSource, Message, ResultPart};
 
-use crate::text::{on_a_line, size};
+use crate::text::{harmless, on_a_line, size};
 use crate::time;
 
-/// Writes a conversation. Texts stand as they are, for a model's answers are Markdown already; a heading in one goes two levels
-/// down, so that it stays inside its message; what tools said is fenced.
+/// Writes a conversation. What was said is quoted, so that nothing in it, no heading, no open fence and no open comment, reaches
+/// beyond its message; inside it stands as it is, for a model's answers are Markdown already. What tools said is fenced.
 pub fn write(id: &str, entries: &[Entry]) -> String {
     let mut page = format!("# {}\n", heading(id));
     for entry in entries {
@@ -25,7 +25,7 @@ fn message(page: &mut String, message: &Message) {
     for content in message.content() {
         page.push('\n');
         match content {
-            Content::Text(text) => page.push_str(&inside(text)),
+            Content::Text(text) => page.push_str(&quoted(text)),
             Content::Media(media) => page.push_str(&describe(media)),
             Content::ToolCall(call) => {
                 _ = write!(page, "**Calls {}** {}\n\n", code(&call.name), code(&call.id));
@@ -47,8 +47,7 @@ fn message(page: &mut String, message: &Message) {
                 }
             }
             Content::Reasoning(reasoning) => {
-                let lines: Vec<String> = reasoning.text.lines().map(|line| format!("> {line}")).collect();
-                _ = write!(page, "> *Thinks*\n>\n{}", lines.join("\n"));
+                _ = write!(page, "*Thinks*\n\n{}", quoted(&reasoning.text));
             }
             Content::Opaque(opaque) => page.push_str(&fenced(&opaque.json, "json")),
             _ => {}
@@ -72,30 +71,18 @@ fn heading(text: &str) -> String {
     if escaped.is_empty() { "(no name)".to_owned() } else { escaped }
 }
 
-/// A text whose headings do not end its message. What stands in a fence stays as it is.
-fn inside(text: &str) -> String {
-    let mut fence: Option<&str> = None;
-    let lines = text.split('\n').map(|line| {
-        let start = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            _ => {}
-        }
-        let is_heading = fence.is_none() && start.starts_with('#') && start.trim_start_matches('#').starts_with(' ');
-        if is_heading { format!("##{start}") } else { line.to_owned() }
-    });
-    let mut lines: Vec<String> = lines.collect();
-    // Else everything behind this message would be code.
-    lines.extend(fence.map(str::to_owned));
+/// A text in a quotation. To Markdown a carriage return ends a line too.
+fn quoted(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let lines: Vec<String> =
+        harmless(&text).split('\n').map(|line| format!("> {line}").trim_end().to_owned()).collect();
     lines.join("\n")
 }
 
 /// A block that its text cannot end: the fence is longer than any in it.
 fn fenced(text: &str, language: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
+    format!("{fence}{language}\n{}\n{fence}", harmless(&text.replace('\r', "\n")))
 }
 
 fn code(text: &str) -> String {
@@ -125,10 +112,17 @@ mod tests {
 
     #[test]
     fn no_text_breaks_out_of_its_message() {
-        let said = Message::assistant("# Title\n```\n# no heading\n").with_tool_call("c`1", "look", "``` inside");
+        let said = Message::assistant("# Title\n```\n# no heading\n\r## heading\n<!-- heading").with_tool_call(
+            "c`1",
+            "look",
+            "``` inside",
+        );
         let page = write("a *b*\n# c", &[Entry::new(0, UNIX_EPOCH, said)]);
         assert!(page.starts_with("# a \\*b\\* \\# c\n"), "{page}");
-        assert!(page.contains("\n### Title\n```\n# no heading\n\n```\n"), "{page}");
+        assert!(page.contains("\n> # Title\n> ```\n> # no heading\n>\n> ## heading\n"), "{page}");
+        // Every line of the text is inside the quotation.
+        let outside = page.lines().filter(|line| line.contains("heading") || line.contains("Title"));
+        assert!(outside.clone().count() > 0 && outside.clone().all(|line| line.starts_with("> ")), "{page}");
         assert!(page.contains("\n````json\n``` inside\n````\n"), "{page}");
         assert!(page.contains("``c`1``"), "{page}");
     }

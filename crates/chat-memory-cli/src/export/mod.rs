@@ -14,7 +14,7 @@ pub enum Format {
     Jsonl,
     /// The messages of OpenAI's chat completions, as a JSON array
     Openai,
-    /// Anthropic's Messages, as a JSON object of system and messages
+    /// Anthropic's Messages: a JSON array, or where there are instructions an object of system and messages
     Anthropic,
     /// Markdown
     Markdown,

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use chat_memory::transcript::openai;
-use chat_memory::{ModelRequest, Reply, StreamedReply};
+use chat_memory::{Message, ModelRequest, Reply, StreamedReply};
 use serde_json::{Value, json};
 
 use super::Show;
@@ -45,6 +45,14 @@ impl OpenAi {
             let body = response.body_mut().with_config().limit(1 << 20).read_to_string().unwrap_or_default();
             return Err(Failure::Other(format!("{url} answered {status}: {}", reason(&body))));
         }
+        // Some endpoints answer in one piece, whatever they are asked.
+        if response.body().mime_type().is_some_and(|kind| kind == "application/json") {
+            let body: Value = response.body_mut().read_json().map_err(failed)?;
+            let text = body.pointer("/choices/0/message/content").and_then(Value::as_str);
+            let text = text.ok_or_else(|| Failure::Other(format!("{url} answered without a text")))?;
+            show(text);
+            return Ok(Message::assistant(text).into());
+        }
         let lines = BufReader::new(response.body_mut().as_reader()).lines();
         let mut reply = StreamedReply::new();
         for line in lines {
@@ -55,7 +63,7 @@ impl OpenAi {
                 return Ok(reply.finish());
             }
             let Ok(event) = serde_json::from_str::<Value>(data) else { return Ok(reply.interrupted()) };
-            if let Some(error) = event.get("error") {
+            if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
                 return Err(Failure::Other(format!("{url} broke off: {}", reason(&error.to_string()))));
             }
             let delta = event.pointer("/choices/0/delta").unwrap_or(&Value::Null);

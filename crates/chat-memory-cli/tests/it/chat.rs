@@ -106,7 +106,7 @@ fn an_endpoint_is_sent_the_conversation_and_its_failures_are_told() {
         .unwrap();
     child.stdin.take().unwrap().write_all(b"hi\nagain\nthird\nfourth\n").unwrap();
     let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(said.code, 3, "{said:?}");
     assert!(said.out.contains("Hello␛[2J!"), "{said:?}");
     assert!(said.out.contains("the key is not right"), "{said:?}");
     assert!(said.out.contains("cut off"), "{said:?}");

@@ -255,7 +255,7 @@ fn a_rename_over_a_conversation_changes_nothing() {
     let before = place.ok(&["export", "--all"]);
     for command in ["copy", "rename"] {
         let said = place.run(&[command, "user-42", "support-17"]);
-        assert_eq!((said.code, said.err.contains("'support-17' holds messages already")), (1, true), "{said:?}");
+        assert_eq!((said.code, said.err.contains("holds messages already")), (1, true), "{said:?}");
         assert_eq!(place.run(&[command, "user-42", "user-42"]).code, 1);
     }
     assert_eq!(place.ok(&["export", "--all"]), before);

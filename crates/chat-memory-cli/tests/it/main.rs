@@ -15,4 +15,5 @@ mod documentation;
 mod looking;
 mod moving;
 mod real_data;
+mod safety;
 mod support;
