@@ -206,4 +206,36 @@ mod tests {
         bytes[12..16].copy_from_slice(&[0; 4]);
         assert_eq!(check(&bytes), HeaderCheck::Bad);
     }
+
+    #[test]
+    fn a_header_tells_its_length_id_and_epoch_and_one_of_another_version_no_id() {
+        let (header, bytes) = header();
+        assert_eq!(FileHeader::len_in(&bytes), Some(bytes.len() as u64));
+        assert_eq!(FileHeader::epoch_in(&bytes), Some(header.epoch));
+        assert_eq!(FileHeader::id_in(&bytes), Some(ID));
+        let mut newer = bytes.clone();
+        newer[8] = 2;
+        let at = newer.len() - CRC_LEN;
+        let crc = masked(crc32c::crc32c(&newer[..at]));
+        newer[at..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(FileHeader::id_in(&newer), None);
+        assert!(!FileHeader::is_cut_off(&newer[..40], 40, &SHA));
+    }
+
+    #[test]
+    fn only_a_beginning_of_the_same_conversation_is_cut_off() {
+        let (_, bytes) = header();
+        let is_cut_off = |bytes: &[u8], sha: &[u8; 32]| FileHeader::is_cut_off(bytes, bytes.len() as u64, sha);
+        for cut in 0..bytes.len() {
+            assert!(is_cut_off(&bytes[..cut], &SHA), "{cut}");
+            // From where the sha256 differs.
+            assert_eq!(is_cut_off(&bytes[..cut], &[8; 32]), cut <= FIXED_LEN - 32, "{cut}");
+        }
+        assert!(!is_cut_off(&bytes, &SHA), "it is whole");
+        assert!(!is_cut_off(b"something else", &SHA));
+        let mut binary = bytes[..FIXED_LEN + 3].to_vec();
+        binary[FIXED_LEN] = 0xff;
+        assert!(!is_cut_off(&binary, &SHA), "an id is a text");
+        assert!(!is_beginning(&bytes[..30], "another id", &SHA));
+    }
 }

@@ -585,4 +585,61 @@ mod tests {
         let user = records.newest(1, |role| role == Role::User).map(Result::unwrap);
         assert_eq!(user, Some(messages[0].clone()));
     }
+
+    /// Who keeps no message has to find wrong what cannot be decoded, and nothing else.
+    #[test]
+    fn a_check_agrees_with_decoding_whatever_byte_is_harmed() {
+        let messages = every_kind();
+        let payload = encoded(&messages);
+        let count = messages.len() as u32;
+        let (mut decodes, mut does_not) = (0, 0);
+        for at in 0..payload.len() {
+            for value in 0..=u8::MAX {
+                let mut harmed = payload.clone();
+                harmed[at] = value;
+                let Ok(records) = Records::find(&harmed, count) else { continue };
+                let checked: Vec<Result<Role, DecodeError>> = records.checked_roles().collect();
+                let decoded: Vec<Result<Role, DecodeError>> =
+                    records.iter().map(|message| message.map(|message| message.role())).collect();
+                assert_eq!(checked, decoded, "{value} at {at}");
+                decodes += decoded.iter().filter(|role| role.is_ok()).count();
+                does_not += decoded.iter().filter(|role| role.is_err()).count();
+            }
+        }
+        assert!(decodes > 1_000 && does_not > 1_000, "{decodes} {does_not}");
+    }
+
+    #[test]
+    fn values_that_are_no_values_are_refused() {
+        let message = Message::user("m").with_metadata("f", 1.5).with_metadata("n", json!({"b": 1}));
+        let payload = encoded(std::slice::from_ref(&message));
+        let find = |wanted: &[u8]| payload.windows(wanted.len()).position(|bytes| bytes == wanted).unwrap();
+        let mut not_finite = payload.clone();
+        not_finite[find(&1.5_f64.to_le_bytes())..][..8].copy_from_slice(&f64::NAN.to_le_bytes());
+        let mut not_json = payload.clone();
+        not_json[find(b"{\"b\"")] = b'[';
+        for harmed in [not_finite, not_json] {
+            assert!(decode(&harmed, 1).is_err());
+            assert!(Records::find(&harmed, 1).unwrap().checked_roles().all(|role| role.is_err()));
+        }
+    }
+
+    #[test]
+    fn simple_values_are_no_json_texts() {
+        let message =
+            Message::user("m").with_metadata("yes", true).with_metadata("half", 0.5).with_metadata("n", 12_345);
+        let payload = encoded(std::slice::from_ref(&message));
+        for text in ["true", "0.5", "12345"] {
+            assert!(!payload.windows(text.len()).any(|bytes| bytes == text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn as_many_messages_fit_as_are_there() {
+        let shortest = vec![Message::new(Role::User, []); 10];
+        let payload = encoded(&shortest);
+        assert_eq!(payload.len(), 10 * SHORTEST);
+        assert_eq!(decode(&payload, 10).unwrap(), shortest);
+        assert!(decode(&payload, 11).is_err());
+    }
 }

@@ -296,4 +296,38 @@ mod tests {
         assert!(matches!(last_frame(&[0; 50], end - 100, 3, None), LastFrame::Before));
         assert!(matches!(last_frame(b"nothing", 3, 3, None), LastFrame::None));
     }
+
+    #[test]
+    fn a_tail_is_torn_only_if_a_write_of_ours_could_have_left_it() {
+        let long = [7; 600];
+        let (bytes, offsets) = file(&[b"one", &long]);
+        let at = offsets[1];
+        let frame = &bytes[at as usize..];
+        let cut = &frame[..500];
+        assert_eq!(classify_tail(cut, at, Some(EPOCH)), Tail::Torn);
+        // The same bytes where no write of ours would have put them.
+        assert_eq!(classify_tail(cut, at + 1, Some(EPOCH)), Tail::Damaged);
+        assert_eq!(classify_tail(cut, at, Some(Epoch(78))), Tail::Damaged);
+        // All there but the last byte, with space ahead behind it.
+        let mut unfinished = frame.to_vec();
+        *unfinished.last_mut().unwrap() = 0;
+        unfinished.extend([0; 100]);
+        assert_eq!(classify_tail(&unfinished, at, Some(EPOCH)), Tail::Torn);
+        // What begins no frame reaches to its last byte that is not zero, and includes it.
+        let mut garbage = vec![1; 99];
+        garbage.extend([0, 1]);
+        assert_eq!(classify_tail(&garbage, 512, Some(EPOCH)), Tail::Damaged);
+    }
+
+    #[test]
+    fn no_frame_is_found_before_the_start() {
+        let (bytes, offsets) = file(&[&[7; 200]]);
+        let is_none =
+            |bytes: &[u8], offset, start| matches!(last_frame(bytes, offset, start, Some(EPOCH)), LastFrame::None);
+        assert!(matches!(last_frame(&bytes, 0, offsets[0], Some(EPOCH)), LastFrame::Found(_)));
+        assert!(is_none(&bytes, 0, offsets[0] + 1));
+        // Its end alone: it begins before these bytes, and before the start.
+        assert!(is_none(&bytes[50..], 50, 50));
+        assert!(matches!(last_frame(&bytes[50..], 50, offsets[0], Some(EPOCH)), LastFrame::Before));
+    }
 }
