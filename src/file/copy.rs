@@ -155,8 +155,8 @@ fn check_whole(slot: &SlotRef<'_>, look: &Look) -> Result<()> {
     }
 }
 
-/// How many messages share a frame, at the most: a window reads whole frames.
-const MOST_IN_A_FRAME: usize = 64;
+/// How many messages share a frame, at the most: what harms one byte of a frame costs all of it, and a window reads whole frames.
+const MOST_IN_A_FRAME: usize = 8;
 
 /// Frames of messages that were recorded together: one, or more where that would be too large.
 fn frames(run: &[Entry], max_bytes: u64) -> Result<Vec<(FrameWriter, FrameHeader, Roles)>> {

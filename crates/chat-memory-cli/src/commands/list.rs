@@ -112,7 +112,7 @@ fn table(
     // Where there is little room, people rather see what was said.
     let (is_wide, is_roomy) = (width >= 110, width >= 100);
     // An id is what other commands take, so a usual one stays whole; for a program every one.
-    let id_width = if out.is_terminal() { (width / 3).clamp(36, 60) } else { usize::MAX };
+    let id_width = if out.is_terminal() { (width / 3).clamp(40, 60) } else { usize::MAX };
     let mut rows = vec![["ID", "MESSAGES", "SIZE", "CREATED", "LAST", "FIRST WORDS"].map(str::to_owned)];
     for summary in conversations {
         let damage = if summary.damage.is_empty() { "" } else { DAMAGED };
