@@ -250,3 +250,28 @@ fn space_written_ahead_is_part_of_no_message_and_outlives_another_store() {
     assert!(zeros > 0, "no space is left ahead at this moment");
     assert_eq!(open(&disk, Durability::Disk).get(ID).unwrap(), expected);
 }
+
+#[test]
+fn a_clear_that_could_not_remove_the_file_says_so() {
+    let disk = SimDisk::default();
+    let memory = open(&disk, Durability::Disk);
+    let one = [Message::user("one")];
+    memory.add(ID, &one).unwrap();
+    disk.trouble(Trouble::Fails { at: 0, errno: 5, short: false, for_good: false });
+    assert!(matches!(memory.clear(ID), Err(Error::Io { .. })));
+    assert_eq!(memory.get(ID).unwrap(), one);
+    memory.clear(ID).unwrap();
+    assert_eq!(memory.get(ID).unwrap(), []);
+}
+
+#[test]
+fn a_conversation_that_was_just_used_is_kept_open_and_one_that_is_not_there_is_not() {
+    let disk = SimDisk::default();
+    let memory = open(&disk, Durability::Disk);
+    memory.get("unknown").unwrap();
+    assert_eq!(memory.conversations_in_use(), 0);
+    memory.add(ID, &[Message::user("one")]).unwrap();
+    assert_eq!(memory.conversations_in_use(), 1);
+    memory.clear(ID).unwrap();
+    assert_eq!(memory.conversations_in_use(), 0);
+}
