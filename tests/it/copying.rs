@@ -243,3 +243,26 @@ fn of_many_who_restore_the_same_one_does() {
     });
     assert_eq!((restored, whole(&quick(directory.path()), "a").len()), (1, 200));
 }
+
+#[test]
+fn a_window_over_what_was_restored_shows_what_it_shows_of_any_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let said: Vec<Message> = (0..60)
+        .map(|n| match n {
+            0 => Message::system("rules"),
+            n if n % 7 == 1 => Message::user(format!("question {n}")),
+            n => Message::assistant(format!("answer {n}")),
+        })
+        .collect();
+    let entries: Vec<Entry> = (0..).zip(&said).map(|(seq, m)| Entry::new(seq, UNIX_EPOCH, m.clone())).collect();
+    let memory = quick(directory.path());
+    memory.restore("a", None, &entries[..40]).unwrap();
+    memory.restore("a", Some(39), &entries[40..]).unwrap();
+    memory.copy("a", "b").unwrap();
+    for n in [1, 2, 3, 10, 30, 100] {
+        let windowed = FileChatMemory::builder(directory.path()).max_messages(n).open().unwrap();
+        for id in ["a", "b"] {
+            assert_eq!(windowed.get(id).unwrap(), chat_memory::Window::messages(n).view(&said), "{n} of {id}");
+        }
+    }
+}
