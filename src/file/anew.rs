@@ -8,7 +8,7 @@ use super::recover::Roles;
 use super::slots::SlotRef;
 use super::write::encode_header;
 use crate::disk::{DiskFile, Lock, Open};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::{Epoch, FileHeader, FrameHeader, FrameWriter};
 
 /// Writes a new file by `write`, and puts it in the place of the conversation's: a crash leaves the old one or the new one.
@@ -51,6 +51,11 @@ pub(super) fn replace(
             newest_user: None,
         })?;
         file.sync().map_err(failed("sync"))?;
+        // Who removes a file by hand does not ask for its lock, and others may have begun a new one since.
+        if !locked.is_in_place(conversation)? {
+            let reason = "the conversation's file was removed or replaced while it was being written anew";
+            return Err(Error::Conflict { reason });
+        }
         store.disk.rename(&path, slot.names.data()).map_err(failed("rename"))
     })();
     if let Err(error) = written {

@@ -7,6 +7,7 @@ use super::conversation::{Contents, Conversation};
 use super::lock::{Exclusive, Missing};
 use super::recover::{Look, Roles, examine, set_aside};
 use super::slots::SlotRef;
+use super::write::mend_end;
 use super::{FileChatMemory, io_error};
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ pub(super) fn copy(store: &FileChatMemory, from: &str, to: &str, source: Source)
         let first = lock_to()?;
         (lock_from()?, first)
     };
-    check_empty(&to_slot, &mut locked_to)?;
+    check_empty(&to, &to_slot, &mut locked_to)?;
     let file = locked_from.open_file().ok_or_else(nothing_to_copy)?.file.clone();
     let look = Look::at(&from, &from_slot, &*file)?;
     match source {
@@ -86,10 +87,11 @@ pub(super) fn restore(
         entry.message.check_storable().map_err(|reason| Error::InvalidMessage { index, reason })?;
     }
     let max_bytes = conversation.store.options.max_batch_bytes;
-    let mut locked = slot.exclusive(conversation, Missing::Create)?;
+    let missing = if after.is_some() { Missing::Leave } else { Missing::Create };
+    let mut locked = slot.exclusive(conversation, missing)?;
     // What is there goes into the new file first.
     let known = match after {
-        None => check_empty(slot, &mut locked).map(|()| None)?,
+        None => check_empty(conversation, slot, &mut locked).map(|()| None)?,
         Some(after) => Some(ending_at(conversation, slot, &mut locked, after)?),
     };
     anew::replace(conversation, slot, &mut locked, 0, |new| {
@@ -207,9 +209,13 @@ fn roles(messages: &[Message]) -> Roles {
     }
 }
 
-/// A conversation that is written anew must not take the place of one that holds messages, or bytes that may have been some.
-fn check_empty(slot: &SlotRef<'_>, locked: &mut Exclusive<'_>) -> Result<()> {
-    match locked.open_file().and_then(|open| open.contents.as_ref()) {
+/// A conversation that is written anew must not take the place of one that holds messages, or bytes that may have been some. An
+/// unfinished end is set aside.
+fn check_empty(conversation: &Conversation<'_>, slot: &SlotRef<'_>, locked: &mut Exclusive<'_>) -> Result<()> {
+    let Some(open) = locked.open_file() else {
+        return Ok(());
+    };
+    match &open.contents {
         Some(contents @ Contents::Unreadable { .. }) => contents.known(&slot.names).map(drop),
         Some(Contents::Known(known)) if known.tail == Tail::Damaged => {
             let reason = "it holds no message any more, and bytes that may have been some";
@@ -218,7 +224,12 @@ fn check_empty(slot: &SlotRef<'_>, locked: &mut Exclusive<'_>) -> Result<()> {
         Some(Contents::Known(known)) if known.last.is_some() => {
             Err(Error::Conflict { reason: "the conversation that is to be written holds messages already" })
         }
-        _ => Ok(()),
+        Some(Contents::Known(known)) => {
+            let known = known.clone();
+            open.contents = None;
+            mend_end(conversation, slot, &*open.file, known, &mut Vec::new()).map(drop)
+        }
+        None => Ok(()),
     }
 }
 

@@ -54,11 +54,20 @@ pub(super) struct OpenFile {
     writable: bool,
     /// Whether this store has made sure that the file's name survives the loss of power.
     pub(super) name_is_durable: bool,
+    /// Up to where this store has synced the file's bytes.
+    pub(super) synced_end: u64,
     /// What the file held when the lock was held last. Whoever changes the file takes it out first and puts it back when all
     /// went well, so that after an error, or a panic, the next user reads the file again.
     pub(super) contents: Option<Contents>,
     /// The newest messages, as true as the contents.
     pub(super) recent: Option<Arc<Recent>>,
+}
+
+impl OpenFile {
+    /// A file of which nothing is known yet.
+    fn new(file: Arc<dyn DiskFile>, identity: Identity, writable: bool) -> Self {
+        Self { file, identity, writable, name_is_durable: false, synced_end: 0, contents: None, recent: None }
+    }
 }
 
 /// What to do where there is no file.
@@ -126,10 +135,10 @@ impl Slot {
         Ok(exclusive)
     }
 
-    /// The same where there is a file, for one who means to remove it and does not care what is in it.
-    pub(super) fn exclusive_unread(&self, conversation: &Conversation<'_>) -> Result<Exclusive<'_>> {
+    /// The same for one who means to remove the file and does not care what is in it.
+    pub(super) fn exclusive_unread(&self, conversation: &Conversation<'_>, missing: Missing) -> Result<Exclusive<'_>> {
         let mut exclusive = self.wait_for_readers(conversation);
-        lock(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, Missing::Leave)?;
+        lock(&mut exclusive.state.open, conversation, &self.names, Lock::Exclusive, missing)?;
         Ok(exclusive)
     }
 
@@ -193,6 +202,12 @@ impl Exclusive<'_> {
         self.state.open.as_mut()
     }
 
+    /// Whether the conversation's name still means the file that is locked: true unless somebody has moved it without asking.
+    pub(super) fn is_in_place(&self, conversation: &Conversation<'_>) -> Result<bool> {
+        let named = named_file(conversation.store, &self.slot.names)?;
+        Ok(named.map(|status| status.identity) == self.state.open.as_ref().map(|open| open.identity))
+    }
+
     /// Closes the file, and with it gives back the file lock.
     pub(super) fn close(&mut self) {
         self.state.open = None;
@@ -200,8 +215,7 @@ impl Exclusive<'_> {
 
     /// Goes on with another file, which is locked already, in the place of the old one.
     pub(super) fn replace(&mut self, file: Arc<dyn DiskFile>, identity: Identity) {
-        self.state.open =
-            Some(OpenFile { file, identity, writable: true, name_is_durable: false, contents: None, recent: None });
+        self.state.open = Some(OpenFile::new(file, identity, true));
     }
 }
 
@@ -256,13 +270,16 @@ fn lock_and_load(
         Ok(false) => load(&*locked.file, status.len, conversation, names).map(|(contents, ending)| {
             locked.name_is_durable |= contents.name_is_durable();
             locked.contents = Some(contents);
-            locked.recent = None;
+            (locked.recent, locked.synced_end) = (None, 0);
             ending
         }),
         Err(error) => Err(error),
     };
     ending.map(Locked::Yes).inspect_err(|_| *open = None)
 }
+
+/// How often in a row a file may be replaced while we wait for its lock. Those who clear and add all the time do so a few times.
+const MOST_REPLACED: usize = 10_000;
 
 /// Opens and locks the file that has the conversation's name at the moment when the lock is held.
 fn lock(
@@ -276,7 +293,7 @@ fn lock(
     if how == Lock::Exclusive && open.as_ref().is_some_and(|open| !open.writable) {
         *open = None;
     }
-    loop {
+    for _ in 0..MOST_REPLACED {
         if open.is_none() {
             *open = open_file(store, names, how, missing)?;
         }
@@ -293,6 +310,9 @@ fn lock(
             }
         }
     }
+    let advice = "each time it is locked, its name means another file than the one that was opened by it; does this file system \
+                  number its files anew each time?";
+    Err(names.io("lock", std::io::Error::other(advice)))
 }
 
 /// Locks an open file; `None` where the conversation's name does not mean it any more. Nothing but the name says so: a file
@@ -301,8 +321,13 @@ fn lock_file(store: &Store, names: &Names, open: &OpenFile, how: Lock) -> Result
     if store.options.file_locks == FileLocks::Required {
         open.file.lock(how).map_err(|source| names.io("lock", explained(source)))?;
     }
+    Ok(named_file(store, names)?.filter(|status| status.identity == open.identity))
+}
+
+/// The file that the conversation's name means now.
+fn named_file(store: &Store, names: &Names) -> Result<Option<Status>> {
     match store.disk.status(names.data()) {
-        Ok(status) => Ok((status.identity == open.identity).then_some(status)),
+        Ok(status) => Ok(Some(status)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(names.io("look at", source)),
     }
@@ -322,14 +347,7 @@ fn open_file(store: &Store, names: &Names, how: Lock, missing: Missing) -> Resul
     match file {
         Ok(file) => {
             let identity = file.status().map_err(|source| names.io("look at", source))?.identity;
-            Ok(Some(OpenFile {
-                file: file.into(),
-                identity,
-                writable,
-                name_is_durable: false,
-                contents: None,
-                recent: None,
-            }))
+            Ok(Some(OpenFile::new(file.into(), identity, writable)))
         }
         Err(error) if error.kind() == NotFound && missing == Missing::Leave => {
             // Where the whole directory is away, nobody can say that there is no conversation.

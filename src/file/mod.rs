@@ -28,7 +28,7 @@ pub use recover::{Repair, RepairReport};
 
 use self::catalogue::Catalogue;
 use self::conversation::{Conversation, check_header, other_conversation};
-use self::lock::Exclusive;
+use self::lock::{Exclusive, Missing};
 use self::names::{FileName, Key, Names};
 use self::options::Options;
 use self::slots::{SlotRef, Slots};
@@ -283,7 +283,12 @@ impl ChatMemory for FileChatMemory {
         let store = &self.store;
         let slot = self.slot(&conversation);
         let names = &slot.names;
-        let mut locked = slot.exclusive_unread(&conversation)?;
+        let mut locked = slot.exclusive_unread(&conversation, Missing::Leave)?;
+        if locked.open_file().is_none() && !store.beside(names)?.is_empty() {
+            // What lies beside is removed by whoever holds the lock, and there is none without a file.
+            drop(locked);
+            locked = slot.exclusive_unread(&conversation, Missing::Create)?;
+        }
         if let Some(open) = locked.open_file() {
             let status = open.file.status().map_err(|source| names.io("look at", source))?;
             let header = check_header(&*open.file, status.len, &conversation);
@@ -349,11 +354,14 @@ impl ChatHistory for FileChatMemory {
 impl Store {
     /// Removes a conversation that is locked, and everything beside it, for good.
     fn remove(&self, conversation: &Conversation<'_>, names: &Names, locked: &mut Exclusive<'_>) -> Result<()> {
-        // What was set aside goes first: it is found by the conversation's name only.
-        for path in self.beside(names)?.into_iter().chain([names.data().to_owned()]) {
-            match self.disk.remove(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(|source| io_error("remove", &path, source))?,
+        // Where there was no file, one that is there now is somebody else's.
+        if locked.open_file().is_some() {
+            // What was set aside goes first: it is found by the conversation's name only.
+            for path in self.beside(names)?.into_iter().chain([names.data().to_owned()]) {
+                match self.disk.remove(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    removed => removed.map_err(|source| io_error("remove", &path, source))?,
+                }
             }
         }
         // Also where nothing was removed: another process may have removed it and not have come to this yet.

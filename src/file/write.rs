@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::conversation::{Contents, Conversation, Header, Known, Last};
+use super::conversation::{Contents, Conversation, Header, Known, Last, read};
 use super::lock::{Missing, OpenFile};
 use super::options::{Durability, Recovery};
 use super::recover::set_aside;
@@ -93,11 +93,12 @@ fn append_frame(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batc
     // Until the write is known to be whole, nothing is known of the file.
     open.contents = None;
     let file = &*open.file;
+    let synced_end = open.synced_end.min(known.end);
     let written = file.write_all_at(&bytes, known.end).map_err(|source| slot.names.io("write to", source));
     let written = written.and_then(|()| match store.options.durability {
         Durability::Disk => {
             write_ahead(file, &mut next);
-            file.sync().map_err(|source| slot.names.io("sync", source))
+            sync(conversation, slot, file, synced_end..known.end).map(|()| open.synced_end = next.end)
         }
         Durability::Process => Ok(()),
     });
@@ -109,7 +110,7 @@ fn append_frame(conversation: &Conversation<'_>, slot: &SlotRef<'_>, batch: Batc
             Ok(header)
         }
         Err(error) => {
-            take_back(conversation, slot, file, known.end)?;
+            take_back(conversation, slot, file, synced_end..known.end)?;
             Err(error)
         }
     }
@@ -158,7 +159,7 @@ pub(super) fn mend_end(
         let is_torn = known.tail == Tail::Torn;
         asides.push(set_aside(conversation, &slot.names, file, known.end, None, is_torn)?);
     }
-    cut(slot, file, known.end)?;
+    cut(conversation, slot, file, 0..known.end)?;
     Ok(Known { tail: Tail::Clean, len: known.end, ..known })
 }
 
@@ -171,23 +172,42 @@ pub(super) fn begin_anew(
     asides: &mut Vec<PathBuf>,
 ) -> Result<Known> {
     asides.push(set_aside(conversation, &slot.names, file, 0, None, false)?);
-    cut(slot, file, 0)?;
+    cut(conversation, slot, file, 0..0)?;
     Ok(Known::empty())
 }
 
-/// Truncates. Synced before anything is written behind the cut: else what was cut off could return after a power cut.
-fn cut(slot: &SlotRef<'_>, file: &dyn DiskFile, end: u64) -> Result<()> {
-    file.truncate(end).and_then(|()| file.sync()).map_err(|source| slot.names.io("truncate", source))
+/// Truncates to the end of what is kept, of which a part may not be synced yet. Synced before anything is written behind the
+/// cut: else what was cut off could return after a power cut.
+fn cut(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile, kept: Range<u64>) -> Result<()> {
+    file.truncate(kept.end).map_err(|source| slot.names.io("truncate", source))?;
+    sync(conversation, slot, file, kept)
 }
 
-/// Undoes a failed write. Where that fails too, the conversation takes no more work, for nobody could say what it holds.
-fn take_back(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile, end: u64) -> Result<()> {
-    cut(slot, file, end).map_err(|error| {
-        conversation.store.poisoned.insert(conversation.key, ());
-        let path = slot.names.data();
-        tracing::error!(path = %path.display(), error = %error, "a failed write could not be taken back");
-        Error::Poisoned { path: path.to_owned() }
+/// Makes everything written durable. The system takes what a failed sync could not write for written, and the next sync succeeds
+/// without it. So the stretch that is to be kept, and may never have been synced, is written again.
+fn sync(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile, kept: Range<u64>) -> Result<()> {
+    const PIECE: u64 = 1 << 20;
+    file.sync().map_err(|source| {
+        let mut pieces = kept.clone().step_by(PIECE as usize);
+        let again = pieces.try_for_each(|from| {
+            let piece = read(file, from, kept.end.min(from + PIECE))?;
+            file.write_all_at(&piece, from)
+        });
+        again.err().map_or_else(|| slot.names.io("sync", source), |error| poison(conversation, slot, &error))
     })
+}
+
+/// Undoes a failed write.
+fn take_back(conversation: &Conversation<'_>, slot: &SlotRef<'_>, file: &dyn DiskFile, kept: Range<u64>) -> Result<()> {
+    cut(conversation, slot, file, kept).map_err(|error| poison(conversation, slot, &error))
+}
+
+/// A failed write that could not be undone: the conversation takes no more work, for nobody could say what it holds.
+fn poison(conversation: &Conversation<'_>, slot: &SlotRef<'_>, error: &dyn std::fmt::Display) -> Error {
+    conversation.store.poisoned.insert(conversation.key, ());
+    let path = slot.names.data();
+    tracing::error!(path = %path.display(), error = %error, "a failed write could not be taken back");
+    Error::Poisoned { path: path.to_owned() }
 }
 
 /// The bytes to write at the end of what is known, and what is known once they are written.

@@ -1,8 +1,13 @@
 //! Copies, new ids, and conversations that come from elsewhere.
 
-use std::sync::Arc;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
+use chat_memory::disk::{Disk, DiskFile, Open, Status};
 use chat_memory::{
     ChatHistory, ChatMemory, Durability, Entry, Error, FileChatMemory, HistoryRange, Message, PageRequest, Repair,
 };
@@ -144,6 +149,231 @@ fn a_power_cut_or_a_failure_during_a_rename_leaves_one_or_both_and_never_none() 
     }
     println!("{states} states");
     assert!(states > 60, "{states}");
+}
+
+/// The power goes, and each operation fails, while a conversation is written anew: what was there is there, or all that was to be.
+#[test]
+fn a_power_cut_or_a_failure_during_a_copy_or_a_restore_leaves_all_or_what_was_there() {
+    let said = [Message::user("one"), Message::assistant("two")];
+    let entries = |first: u64| -> Vec<Entry> {
+        // More than share a frame.
+        (first..first + 11).map(|seq| Entry::new(seq, UNIX_EPOCH, Message::user(format!("restored {seq}")))).collect()
+    };
+    let with_torn_end = |memory: &FileChatMemory, disk: &SimDisk| {
+        memory.add("b", &[Message::user("acknowledged once")]).unwrap();
+        disk.tamper(&memory.path("b"), |bytes| bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() - 5));
+    };
+    type Prepare<'a> = &'a dyn Fn(&FileChatMemory, &SimDisk);
+    type Call<'a> = &'a dyn Fn(&FileChatMemory) -> chat_memory::Result<()>;
+    let cases: [(&str, Prepare<'_>, Call<'_>, usize, usize); 5] = [
+        ("copy", &|_, _| (), &|memory| memory.copy("a", "b").map(drop), 0, 2),
+        ("copy over a torn end", &with_torn_end, &|memory| memory.copy("a", "b").map(drop), 0, 2),
+        ("restore", &|_, _| (), &|memory| memory.restore("b", None, &entries(3)), 0, 11),
+        ("restore over a torn end", &with_torn_end, &|memory| memory.restore("b", None, &entries(3)), 0, 11),
+        (
+            "restore behind messages",
+            &|memory, _| memory.add("b", &said).unwrap(),
+            &|memory| memory.restore("b", Some(1), &entries(3)),
+            2,
+            13,
+        ),
+    ];
+    let mut states = 0;
+    for (what, prepare, call, before, after) in cases {
+        let begin = || {
+            let disk = SimDisk::default();
+            let memory = open(&disk);
+            memory.add("a", &said).unwrap();
+            prepare(&memory, &disk);
+            (open(&disk), disk)
+        };
+        let torn_is_kept = |disk: &SimDisk| {
+            !what.ends_with("a torn end")
+                || disk.live().values().any(|bytes| bytes.windows(17).any(|at| at == b"acknowledged once"))
+        };
+        let mut check = |image: &crate::sim_disk::Image, result: &chat_memory::Result<()>, at: usize| {
+            states += 1;
+            let disk = SimDisk::with_image(image);
+            let memory = open(&disk);
+            assert_eq!(memory.get("a").unwrap(), said);
+            let found = memory.get("b").unwrap();
+            let is_done = found.len() == after;
+            assert!(
+                is_done || (found.len() == before && result.is_err()),
+                "{what} at {at}: {result:?} {}",
+                found.len()
+            );
+            assert!(torn_is_kept(&disk), "{what} at {at}: {result:?}");
+            memory.add("b", &[Message::user("next")]).unwrap();
+            assert_eq!(memory.get("b").unwrap()[..], [&found[..], &[Message::user("next")]].concat()[..]);
+        };
+        for at in 0.. {
+            let (memory, disk) = begin();
+            disk.trouble(Trouble::PowerCut { at });
+            let result = call(&memory);
+            let is_over = disk.operations() <= at;
+            disk.after_power_cut().iter().for_each(|image| check(image, &result, at));
+            for (short, for_good) in [(false, false), (true, false), (false, true), (true, true)] {
+                let (memory, disk) = begin();
+                disk.take_log();
+                disk.trouble(Trouble::Fails { at, errno: 5, short, for_good });
+                let result = call(&memory);
+                let failed = disk.take_log().get(at).cloned().unwrap_or_default();
+                disk.no_trouble();
+                // Only where the directory was not synced, an error may mean that it is done.
+                let is_done = open(&disk).get("b").unwrap().len() == after;
+                assert!(result.is_ok() || !is_done || failed.starts_with("sync-names"), "{what} {failed} {result:?}");
+                check(&disk.live(), &result, at);
+                disk.after_power_cut().iter().for_each(|image| check(image, &result, at));
+            }
+            if is_over {
+                break;
+            }
+        }
+    }
+    println!("{states} states");
+    assert!(states > 5_000, "{states}");
+}
+
+/// A disk on which one operation says that it begins, and waits, the first time.
+#[derive(Debug)]
+struct Halting {
+    disk: SimDisk,
+    at: &'static str,
+    halt: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Halting {
+    /// The disk, who hears that it halts, and who lets it go on.
+    fn new(disk: &SimDisk, at: &'static str) -> (Arc<Self>, Receiver<()>, Sender<()>) {
+        let ((begins, has_begun), (let_go, go_on)) = (channel(), channel());
+        let halt = Mutex::new(Some((begins, go_on)));
+        (Arc::new(Self { disk: disk.clone(), at, halt }), has_begun, let_go)
+    }
+
+    fn before(&self, operation: &str) {
+        let halt = if operation == self.at { self.halt.lock().unwrap().take() } else { None };
+        if let Some((begins, go_on)) = halt {
+            begins.send(()).unwrap();
+            go_on.recv().unwrap();
+        }
+    }
+}
+
+impl Disk for Halting {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir(dir)
+    }
+
+    fn check_dir(&self, dir: &Path) -> io::Result<()> {
+        self.before("check_dir");
+        self.disk.check_dir(dir)
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.open(path, how)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.before("rename");
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        if path.extension() == Some(OsStr::new("tmp")) {
+            self.before("remove .tmp");
+        }
+        self.disk.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.list(dir)
+    }
+
+    fn survey(&self, dir: &Path, wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, u64)>> {
+        self.disk.survey(dir, wanted)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn status(&self, path: &Path) -> io::Result<Status> {
+        let mut status = self.disk.status(path)?;
+        if self.at == "status" {
+            status.identity.inode += 1_000; // it means another file than the handles do
+        }
+        Ok(status)
+    }
+
+    fn random(&self) -> u64 {
+        self.disk.random()
+    }
+}
+
+#[test]
+fn a_clear_that_finds_nothing_takes_nothing_from_a_restore_and_costs_no_add() {
+    let disk = SimDisk::default();
+    let restored = [Entry::new(0, UNIX_EPOCH, Message::user("restored"))];
+    let on = |disk| FileChatMemory::builder(ROOT).disk(disk).open().unwrap();
+    let (clearing_disk, found_nothing, go_on_clearing) = Halting::new(&disk, "check_dir");
+    let (restoring_disk, is_locked, go_on_restoring) = Halting::new(&disk, "rename");
+    let (clearing, restoring) = (on(clearing_disk), on(restoring_disk));
+    std::thread::scope(|scope| {
+        let clear = scope.spawn(|| clearing.clear("c"));
+        found_nothing.recv().unwrap();
+        let restore = scope.spawn(|| restoring.restore("c", None, &restored));
+        is_locked.recv().unwrap();
+        // The clear waits for the restore, or has nothing to remove.
+        go_on_clearing.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let added = clear.is_finished();
+        if added {
+            open(&disk).add("c", &[Message::user("acknowledged")]).unwrap();
+        }
+        go_on_restoring.send(()).unwrap();
+        clear.join().unwrap().unwrap();
+        let restored = restore.join().unwrap();
+        let found = texts(&open(&disk).get("c").unwrap());
+        let expected: &[&[&str]] = if added { &[&["acknowledged"]] } else { &[&[], &["restored"]] };
+        assert!(expected.contains(&&*found.iter().map(|text| &**text).collect::<Vec<_>>()), "{found:?} {restored:?}");
+    });
+}
+
+#[test]
+fn a_file_that_was_removed_by_hand_while_it_was_written_anew_costs_no_add() {
+    let disk = SimDisk::default();
+    let (halting, has_begun, let_go) = Halting::new(&disk, "remove .tmp");
+    let memory = FileChatMemory::builder(ROOT).disk(halting).open().unwrap();
+    std::thread::scope(|scope| {
+        let restore =
+            scope.spawn(|| memory.restore("c", None, &[Entry::new(0, UNIX_EPOCH, Message::user("restored"))]));
+        has_begun.recv().unwrap();
+        disk.remove(&memory.path("c")).unwrap();
+        open(&disk).add("c", &[Message::user("acknowledged")]).unwrap();
+        let_go.send(()).unwrap();
+        assert!(matches!(restore.join().unwrap(), Err(Error::Conflict { .. })));
+    });
+    assert_eq!(texts(&open(&disk).get("c").unwrap()), ["acknowledged"]);
+}
+
+#[test]
+fn a_restore_that_is_refused_leaves_no_file() {
+    let disk = SimDisk::default();
+    let entries = [Entry::new(6, UNIX_EPOCH, Message::user("restored"))];
+    assert!(matches!(open(&disk).restore("c", Some(5), &entries), Err(Error::Conflict { .. })));
+    assert!(disk.live().is_empty(), "{:?}", disk.live().keys());
+}
+
+/// Such as a file system in user space that numbers its files anew each time.
+#[test]
+fn a_file_system_whose_file_numbers_never_agree_is_an_error_and_no_endless_loop() {
+    let disk = SimDisk::default();
+    let (renumbering, ..) = Halting::new(&disk, "status");
+    let memory = FileChatMemory::builder(ROOT).disk(renumbering).open().unwrap();
+    let error = memory.add("c", &[Message::user("one")]).unwrap_err();
+    assert!(error.to_string().contains("lock"), "{error}");
+    assert!(format!("{error:?}").contains("its name means another file"), "{error:?}");
 }
 
 #[test]

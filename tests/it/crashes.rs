@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use chat_memory::{ChatHistory, ChatMemory, Durability, Error, FileChatMemory, Message, Repair, Result};
+use chat_memory::{
+    ChatHistory, ChatMemory, Damage, DamageKind, Durability, Error, FileChatMemory, Message, Repair, Result,
+};
 
 use crate::sim_disk::{Image, SimDisk, Trouble};
 use crate::support::full_mode;
@@ -192,6 +194,14 @@ fn check(image: &Image, start: &Start, allowed: &Allowed, context: &dyn Fn() -> 
     let never_cleared =
         !start.harmed.is_empty() && allowed.messages.iter().all(|messages| messages.starts_with(&start.messages[..1]));
     assert!(!never_cleared || is_on_disk(&disk), "{}", context());
+    if start.harmed.is_empty() {
+        // What a crash leaves is not taken for damage.
+        let is_of_a_crash = |damage: &Damage| {
+            damage.kind == DamageKind::UnfinishedEnd || (damage.kind == DamageKind::Everything && allowed.in_creation)
+        };
+        let damage = memory.verify(ID).unwrap().damage;
+        assert!(damage.iter().all(is_of_a_crash), "{damage:?}\n{}", context());
+    }
     let found = match memory.get(ID) {
         Ok(found) => found,
         Err(Error::Corrupt { .. }) if allowed.in_creation => Vec::new(),
@@ -315,11 +325,11 @@ fn what_was_acknowledged_survives_a_kill_at_every_operation() {
 fn what_was_acknowledged_survives_a_second_power_cut_during_recovery() {
     // Of the images after the first cut, one in so many: those of a cut anywhere in a write look much alike. Each script
     // begins to count elsewhere, since few have as many images, and the first is that of a cut before anything was done.
-    let of = 401;
+    let of = 1_999;
     let cases: Vec<_> = cases(1, 61).into_iter().enumerate().collect();
     let states = for_each(&cases, |(index, (start, script))| {
         let mut states = 0;
-        let mut seen = index * 89;
+        let mut seen = index * 443;
         runs(start, script, Durability::Disk, power_cut, |run, _, at| {
             for image in &run.disk.after_power_cut() {
                 seen += 1;
@@ -381,13 +391,22 @@ fn a_failing_disk_loses_nothing_and_the_store_goes_on() {
     let cases = cases(2, 157);
     let states = for_each(&cases, |(start, script)| {
         let mut states = 0;
-        for (errno, short) in [(EIO, false), (EIO, true), (ENOSPC, false), (ENOSPC, true)] {
+        let failures = [
+            (Durability::Disk, EIO, false),
+            (Durability::Disk, EIO, true),
+            (Durability::Disk, ENOSPC, false),
+            (Durability::Disk, ENOSPC, true),
+            (Durability::Process, EIO, false),
+            (Durability::Process, EIO, true),
+        ];
+        for (durability, errno, short) in failures {
             for for_good in [false, true] {
                 // What a power cut leaves does not depend on the error code.
-                let power_goes_too = errno == EIO && script.len() <= if full_mode() { 2 } else { 1 };
+                let power_goes_too =
+                    durability == Durability::Disk && errno == EIO && script.len() <= if full_mode() { 2 } else { 1 };
                 let trouble = |at| Trouble::Fails { at, errno, short, for_good };
-                runs(start, script, Durability::Disk, trouble, |run, result, at| {
-                    let context = || format!("{}, {script:?}, {:?}", start.name, trouble(at));
+                runs(start, script, durability, trouble, |run, result, at| {
+                    let context = || format!("{}, {script:?}, {durability:?}, {:?}", start.name, trouble(at));
                     states += after_a_failure(run, &result, start, power_goes_too, &context);
                 });
             }
@@ -436,6 +455,13 @@ fn after_a_failure(
         run.step(step).unwrap_or_else(|error| panic!("{error:?} {}", context()));
         for memory in [&run.memory, &run.other, &open(&run.disk, Durability::Disk)] {
             assert_eq!(memory.get(ID).unwrap(), run.allowed.messages[0], "{}", context());
+        }
+        // What was acknowledged since does not rest on pages that the failure left unwritten.
+        if power_goes_too {
+            for image in run.disk.after_power_cut().iter().step_by(11) {
+                states += 1;
+                check(image, start, &run.allowed, &|| format!("{step:?} after {}", context()));
+            }
         }
     }
     states

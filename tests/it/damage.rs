@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chat_memory::{
-    ChatHistory, ChatMemory, DamageKind, Durability, Error, FileChatMemory, Message, PageRequest, Recovery, Repair,
+    ChatHistory, ChatMemory, DamageKind, Durability, Error, FileChatMemory, HistoryRange, Message, PageRequest,
+    Recovery, Repair, Window,
 };
 use tempfile::tempdir;
 use tracing_subscriber::layer::SubscriberExt;
@@ -407,6 +408,31 @@ fn neither_messages_nor_ids_reach_logs_errors_or_debug_output() {
         fs::create_dir(&path).unwrap();
         let error = memory.get(canary).unwrap_err();
         seen.push_str(&format!("{error} {error:?}"));
+        fs::remove_dir(&path).unwrap();
+
+        // The calls beside `add` and `get`, and the other errors.
+        let other = format!("{canary} 2");
+        let message = [Message::user(canary)];
+        memory.add(canary, &message).unwrap();
+        memory.copy(canary, &other).unwrap();
+        let copied = memory.copy(canary, &other).unwrap_err();
+        let renamed = memory.rename(&other, canary).unwrap_err();
+        let entries = memory.history(canary, HistoryRange::all()).unwrap();
+        let refused = memory.restore(canary, Some(5), &entries).unwrap_err();
+        let misnumbered = memory.restore(canary, Some(0), &entries).unwrap_err();
+        let small = FileChatMemory::builder(directory.path()).max_batch_bytes(10).open().unwrap();
+        let too_large = small.add(canary, &message).unwrap_err();
+        let invalid = memory.add(canary, &[Message::user(canary).with_metadata("", canary)]);
+        let stranger = fs::copy(&path, memory.path("stranger")).map(|_| memory.get("stranger").unwrap_err()).unwrap();
+        fs::remove_file(memory.path("stranger")).unwrap();
+        let listed = memory.conversations(&PageRequest::first(9)).unwrap();
+        let verified = memory.verify(canary).unwrap();
+        let view = memory.view_at(canary, 0, &Window::messages(3)).unwrap();
+        seen.push_str(&format!("{entries:?} {listed:?} {verified:?} {view:?} {invalid:?}"));
+        for error in [copied, renamed, refused, misnumbered, too_large, stranger] {
+            seen.push_str(&format!("{error} {error:?}"));
+        }
+        memory.clear(canary).unwrap();
     });
     assert!(told.len() >= 3, "{told:?}");
     for text in told.iter().chain([&seen]) {

@@ -52,7 +52,7 @@ fn survives(test: &str, steps: usize, work: &Work) {
         });
         return;
     }
-    let kills = if full_mode() { 80 } else { 4 };
+    let kills = if full_mode() { 160 } else { 4 };
     let mut random = random();
     for durability in DURABILITIES {
         let directory = tempdir().unwrap();

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -228,7 +229,7 @@ impl Crew {
     pub fn kill_last(&mut self) {
         if let Some(mut child) = self.children.pop() {
             child.kill().unwrap();
-            child.wait().unwrap();
+            assert_well(child.wait().unwrap());
         }
     }
 
@@ -242,7 +243,7 @@ impl Crew {
         for child in &mut self.children {
             child.kill().unwrap();
         }
-        self.wait(ledger);
+        self.wait(ledger).into_iter().for_each(assert_well);
     }
 
     /// Waits until they have come to their ends.
@@ -256,6 +257,11 @@ impl Crew {
         }
         ends
     }
+}
+
+/// A child that ended by itself before it could be killed found nothing wrong.
+fn assert_well(end: ExitStatus) {
+    assert!(end.success() || end.signal() == Some(9), "a child ended with {end}");
 }
 
 impl Drop for Crew {

@@ -1,7 +1,7 @@
 //! Threads and processes on the same conversations.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -101,6 +101,46 @@ fn ids_that_are_asked_for_and_never_added_to_leave_no_slot_and_no_file_behind() 
     });
     assert_eq!(memory.conversations_in_use(), 0);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ids_that_are_added_to_keep_no_more_files_open_than_allowed() {
+    const THREADS: usize = 4;
+    const OPEN_FILES: usize = 64;
+    // A million in all, or 20,000.
+    let each = if full_mode() { 250_000 } else { 5_000 };
+    let directory = tempdir().unwrap();
+    let memory = FileChatMemory::builder(directory.path())
+        .durability(Durability::Process)
+        .max_open_files(OPEN_FILES)
+        .open()
+        .unwrap();
+    let open_files = || {
+        let handles = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let files = handles.filter_map(|handle| std::fs::read_link(handle.path()).ok());
+        files.filter(|file| file.starts_with(directory.path())).count()
+    };
+    let most = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (memory, open_files, most) = (&memory, &open_files, &most);
+            scope.spawn(move || {
+                for number in 0..each {
+                    memory.add(&format!("{thread} {number}"), &[Message::user("one")]).unwrap();
+                    if number % 100 == 0 {
+                        most.fetch_max(open_files(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let most = most.into_inner();
+    println!("{most} files open at the most");
+    // Each thread may have one beyond.
+    assert!((OPEN_FILES / 2..=OPEN_FILES + THREADS).contains(&most), "{most}");
+    assert!(open_files() <= OPEN_FILES && memory.conversations_in_use() <= OPEN_FILES);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), THREADS * each);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chat_memory::{ChatMemory, Durability, Error, FileChatMemory, Message, Recovery, Repair};
+use chat_memory::{ChatHistory, ChatMemory, Durability, Error, FileChatMemory, Message, Recovery, Repair};
 
 use crate::sim_disk::{SimDisk, Trouble};
 
@@ -274,4 +274,54 @@ fn a_conversation_that_was_just_used_is_kept_open_and_one_that_is_not_there_is_n
     assert_eq!(memory.conversations_in_use(), 1);
     memory.clear(ID).unwrap();
     assert_eq!(memory.conversations_in_use(), 0);
+}
+
+/// What was not synced before a sync that failed, and was written by somebody who had not promised that it survives.
+#[test]
+fn a_failed_sync_does_not_cost_what_was_written_before() {
+    let by_a_store_that_does_not_sync = |disk: &SimDisk| {
+        let memory = open(disk, Durability::Process);
+        memory.add(ID, &[Message::user("x".repeat(5_000))]).unwrap();
+        memory.add(ID, &[Message::user("y".repeat(5_000))]).unwrap();
+    };
+    let killed_before_its_sync = |disk: &SimDisk| {
+        let memory = open(disk, Durability::Disk);
+        memory.add(ID, &[Message::user("x".repeat(9_000))]).unwrap();
+        disk.trouble(Trouble::PowerCut { at: 1 });
+        memory.add(ID, &[Message::user("y".repeat(9_000))]).unwrap_err();
+    };
+    let before_a_torn_end = |disk: &SimDisk| {
+        by_a_store_that_does_not_sync(disk);
+        disk.append_unsynced(&open(disk, Durability::Process).path(ID), b"torn");
+    };
+    type Write<'a> = &'a dyn Fn(&SimDisk);
+    let written: [(Write<'_>, &str); 3] = [
+        (&by_a_store_that_does_not_sync, "by a store that does not sync"),
+        (&killed_before_its_sync, "killed before its sync"),
+        (&before_a_torn_end, "before a torn end"),
+    ];
+    for (write, how) in written {
+        let mut failed_syncs = 0;
+        for at in 0.. {
+            let disk = SimDisk::default();
+            write(&disk);
+            disk.no_trouble();
+            let memory = open(&disk, Durability::Disk);
+            disk.take_log();
+            disk.trouble(Trouble::Fails { at, errno: 5, short: false, for_good: false });
+            let failed = memory.add(ID, &[Message::user("fails")]);
+            let log = disk.take_log();
+            disk.no_trouble();
+            let Some(operation) = log.get(at) else { break };
+            failed_syncs += usize::from(operation.starts_with("sync ") && failed.is_err());
+            memory.add(ID, &[Message::user("acknowledged")]).unwrap();
+            let seen = memory.get(ID).unwrap();
+            for image in disk.after_power_cut() {
+                let memory = open(&SimDisk::with_image(&image), Durability::Disk);
+                assert_eq!(memory.get(ID).unwrap(), seen, "{how}, {operation} failed");
+                assert_eq!(memory.verify(ID).unwrap().damage, [], "{how}, {operation} failed");
+            }
+        }
+        assert!(failed_syncs > 0, "{how}");
+    }
 }

@@ -66,8 +66,10 @@ fn cut_again_and_again(test: &str, file_system: &str, directory: &Path) {
         let moment = if steps == 0 { 20_000 } else { 3_000 };
         crew.listen(&mut ledger, steps);
         thread::sleep(Duration::from_micros(random.u64(..moment)));
+        assert!(ledger.failures.is_empty(), "before the cut: {:?}", ledger.failures);
         volume.cut_power();
         crew.kill(&mut ledger);
+        ledger.failures.clear();
 
         let start = Instant::now();
         volume.restart();

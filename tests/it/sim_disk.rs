@@ -4,7 +4,7 @@
 //! for certain. In between are the operations that were not synced; after a cut any of them may be there or not, and the
 //! last write in part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use chat_memory::disk::{Disk, DiskFile, Identity, Lock, Open, Status};
 
 const SECTOR: usize = 512;
+const PAGE: usize = 4096;
 
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk(Arc<Shared>);
@@ -57,6 +58,9 @@ struct File {
     live: Vec<u8>,
     durable: Vec<u8>,
     changes: Vec<Change>,
+    /// Pages that a sync could not write. The system takes them for written, so no later sync writes them, until they are
+    /// changed again.
+    dropped: BTreeSet<usize>,
     shared: Vec<u64>,
     exclusive: Option<u64>,
 }
@@ -152,6 +156,14 @@ impl SimDisk {
         world.files[id].changes.clear();
     }
 
+    /// Writes at the end of a file as another program would, without a sync.
+    pub fn append_unsynced(&self, path: &Path, bytes: &[u8]) {
+        let mut world = self.world();
+        let id = world.names[path];
+        let end = world.files[id].live.len() as u64;
+        world.change(id, Change::Write(end, bytes.to_vec()));
+    }
+
     /// Everything that a power cut now may leave. Each un-synced change of a name is there or not; each un-synced change of
     /// a file is there or not, and the last write may be cut or have sectors of zeros.
     pub fn after_power_cut(&self) -> Vec<Image> {
@@ -226,6 +238,17 @@ fn cuts(bytes: &[u8]) -> Vec<usize> {
 }
 
 impl File {
+    /// What was changed is durable, but for the pages that an earlier sync could not write.
+    fn synced(&mut self) {
+        let old = std::mem::replace(&mut self.durable, self.live.clone());
+        for page in &self.dropped {
+            let new = self.durable.iter_mut().skip(page * PAGE).take(PAGE);
+            let old = old.iter().copied().skip(page * PAGE).chain(std::iter::repeat(0));
+            new.zip(old).for_each(|(new, old)| *new = old);
+        }
+        self.changes.clear();
+    }
+
     /// What the file may hold after a power cut. Each un-synced change took place or not, in any order,
     /// and one write may have taken place in part.
     fn outcomes(&self) -> Vec<Vec<u8>> {
@@ -295,6 +318,15 @@ fn in_part(offset: u64, bytes: &[u8], before: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl Change {
+    /// The pages that it makes dirty.
+    fn pages(&self) -> std::ops::Range<usize> {
+        let (start, end) = match self {
+            Change::Write(offset, bytes) => (*offset as usize, *offset as usize + bytes.len()),
+            Change::Truncate(len) => (*len as usize, (*len as usize).next_multiple_of(PAGE)),
+        };
+        if start == end { 0..0 } else { start / PAGE..end.div_ceil(PAGE) }
+    }
+
     fn applied(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         self.apply(&mut bytes);
         bytes
@@ -577,11 +609,15 @@ impl DiskFile for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut world = self.disk.world();
-        let gone = world.operation("sync", &self.path).map_err(|(error, _)| error)?;
-        done(gone)?;
-        let file = &mut world.files[self.id];
-        file.durable = file.live.clone();
-        file.changes.clear();
+        match world.operation("sync", &self.path) {
+            Ok(gone) => done(gone)?,
+            Err((error, _)) => {
+                let file = &mut world.files[self.id];
+                file.dropped.extend(file.changes.iter().flat_map(Change::pages));
+                return Err(error);
+            }
+        }
+        world.files[self.id].synced();
         Ok(())
     }
 }
@@ -595,6 +631,10 @@ impl World {
     fn change(&mut self, id: usize, change: Change) {
         let file = &mut self.files[id];
         change.apply(&mut file.live);
+        if let Change::Truncate(len) = change {
+            file.dropped.retain(|page| *page * PAGE < len as usize);
+        }
+        change.pages().for_each(|page| _ = file.dropped.remove(&page));
         file.changes.push(change);
     }
 }
