@@ -2,8 +2,9 @@
 //! nobody touches a file without the lock that it needs (the disk in memory checks that).
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
-use chat_memory::{ChatHistory, ChatMemory, Error, FileChatMemory, Message, PageRequest, Repair};
+use chat_memory::{ChatHistory, ChatMemory, Entry, Error, FileChatMemory, Message, PageRequest, Repair};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
@@ -176,6 +177,27 @@ fn adds_beside_a_repair_that_rewrites_are_in_the_new_file() {
         let found: Vec<String> = found.into_iter().filter(|text| text.contains('.')).collect();
         check_acknowledged(&found, &added);
         assert!(two.verify(ID).unwrap().damage.is_empty());
+    });
+}
+
+/// Three stores: what is added after a clear is there, whatever a restore beside them does.
+#[test]
+fn a_restore_beside_a_clear_costs_no_add() {
+    in_many_orders(|| {
+        let disk = SimDisk::default();
+        let (clearing, restoring, adding) = (open(&disk), open(&disk), open(&disk));
+        let restore = thread::spawn(move || {
+            let entries = [Entry::new(0, UNIX_EPOCH, Message::user("restored"))];
+            restoring
+                .restore(ID, None, &entries)
+                .map_err(|error| assert!(matches!(error, Error::Conflict { .. }), "{error:?}"))
+        });
+        clearing.clear(ID).unwrap();
+        adding.add(ID, &say("acknowledged")).unwrap();
+        let restored = restore.join().unwrap();
+        let found = texts(&open(&disk), ID);
+        let is_in_order = found == ["acknowledged"] || (restored.is_ok() && found == ["restored", "acknowledged"]);
+        assert!(is_in_order, "{found:?} {restored:?}");
     });
 }
 

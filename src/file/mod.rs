@@ -163,7 +163,8 @@ impl FileChatMemory {
     /// # Errors
     ///
     /// [`Error::Conflict`] where the one has no messages, the other has some, or both are the same; [`Error::Corrupt`] where the
-    /// first is damaged: [`repair`](Self::repair) comes first. After an error the second has no messages.
+    /// first is damaged: [`repair`](Self::repair) comes first. After an error the second has no messages, or, where only the
+    /// directory could not be synced at the end, all of them.
     pub fn copy(&self, from: &str, to: &str) -> Result<u64> {
         copy::copy(self, from, to, copy::Source::Keep)
     }
@@ -213,7 +214,8 @@ impl FileChatMemory {
     /// # Errors
     ///
     /// [`Error::Conflict`] where `after` is not the newest message; [`Error::InvalidMessage`] where sequence numbers do not
-    /// ascend from there; [`Error::Corrupt`] where what is here is damaged: [`repair`](Self::repair) comes first. Nothing is written then.
+    /// ascend from there; [`Error::Corrupt`] where what is here is damaged: [`repair`](Self::repair) comes first. Nothing is
+    /// written then. After an [`Error::Io`] that came from syncing the directory at the end, all of it is there, else none.
     pub fn restore(&self, conversation_id: &str, after: Option<u64>, entries: &[Entry]) -> Result<()> {
         let conversation = self.conversation(conversation_id)?;
         if entries.is_empty() {
