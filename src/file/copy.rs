@@ -215,7 +215,8 @@ fn check_empty(conversation: &Conversation<'_>, slot: &SlotRef<'_>, locked: &mut
     let Some(open) = locked.open_file() else {
         return Ok(());
     };
-    match &open.contents {
+    // Whoever comes next reads the file again, for its end may be cut off here.
+    match open.contents.take() {
         Some(contents @ Contents::Unreadable { .. }) => contents.known(&slot.names).map(drop),
         Some(Contents::Known(known)) if known.tail == Tail::Damaged => {
             let reason = "it holds no message any more, and bytes that may have been some";
@@ -224,11 +225,7 @@ fn check_empty(conversation: &Conversation<'_>, slot: &SlotRef<'_>, locked: &mut
         Some(Contents::Known(known)) if known.last.is_some() => {
             Err(Error::Conflict { reason: "the conversation that is to be written holds messages already" })
         }
-        Some(Contents::Known(known)) => {
-            let known = known.clone();
-            open.contents = None;
-            mend_end(conversation, slot, &*open.file, known, &mut Vec::new()).map(drop)
-        }
+        Some(Contents::Known(known)) => mend_end(conversation, slot, &*open.file, known, &mut Vec::new()).map(drop),
         None => Ok(()),
     }
 }
